@@ -288,6 +288,7 @@ sub _start_edge {
         access_log => undef,
         lifeline   => $lifeline,
         conf       => _conf( $self->{conf} ),
+        program    => scalar $self->{trusted}->(),
         role       => 'admin edge',
         said       => 'admin port: ',
         scoreboard => undef,
@@ -406,7 +407,8 @@ Sends the signal to the process, which reacts only to this one.
 
 Starts the process if there is an address to serve. A failure is logged, and the start is tried again. It needs
 C<alerts>, C<conf>, C<loop>, C<privileges>, C<reaper> and C<scoreboard> of the server, and C<served>, the URLs of its listeners. Of the
-subs, C<announced> tells whether the server has started; C<fallback> returns a program for the edge if the installed one does not start;
+subs, C<announced> tells whether the server has started; C<fallback> returns a program for the edge if the installed one does not start, C<trusted> one
+to start with if the installed one has failed already;
 C<memory_of> returns the private bytes of each worker, by its PID.
 
 =head2 state

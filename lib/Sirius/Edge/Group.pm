@@ -22,8 +22,11 @@ use Time::HiRes qw(sleep);
 use constant {
     LATE  => 2,     # seconds an edge has to end, in addition to the time for answering requests
     KILLS => 6,     # up to twice as many within --err-respawn-interval cause no pause
-    READY => 30,    # seconds an edge that replaces another one has to get ready
+    READY => 30,    # seconds an edge has to get ready, unless the server itself is starting
 };
+
+# After how many attempts that failed, or edges that crashed within so many seconds, another build is started
+use constant { ATTEMPTS => 2, CRASHES => 3, YOUNG => 10 };
 
 # Those words are for the keeper
 my $KEYS = qr/\Atls-(?!handshake-timeout=)/;
@@ -35,9 +38,11 @@ sub act {
     my $self = shift;
     for my $place ( $self->places ) {
         next if $place->pid || !$self->_replaces($place) || $place->backoff->at > now();
-        my $error = $self->_start($place) // next;
-        Sirius::Log->error( sprintf 'cannot start an edge: %s; next attempt in %g s',
-            $error, $place->backoff->failed );
+        my $error = $self->_start( $place, $self->_limit ) // next;
+        my $delay = $place->backoff->failed;
+        my $with  = $self->_try_other($place);
+        Sirius::Log->error( sprintf 'cannot start an edge: %s; next attempt in %g s%s',
+            $error, $delay, $with );
     }
     $self->_renew        if $self->{renews} && !$self->{stopping};
     $self->{keeper}->act if $self->{keeper};
@@ -85,7 +90,8 @@ sub descriptors {
     my $self = shift;
     my %seen;
     return @{$self}{qw(common news report)}, ( grep { !$seen{$_}++ } map { $_->descriptors } $self->places ),
-        $self->{keeper} ? $self->{keeper}->descriptors : ();
+        $self->{before} ? grep( { !$seen{$_}++ } $self->{before}->descriptors ) : (),
+        $self->{keeper} ? $self->{keeper}->descriptors                          : ();
 }
 
 # Empty if nothing has to be done before a signal comes
@@ -173,7 +179,7 @@ sub new {
     );
     my $number = $self->{number} || 1;
     $self->{settings} = [ Sirius::Edge::Settings->of( $self->{conf} ) ];
-    $self->{program}  = Sirius::Edge::Program->keep;
+    $self->{program} ||= Sirius::Edge::Program->keep;
 
     # Two places for each edge: a replacement begins in the second
     $self->{places}
@@ -248,8 +254,10 @@ sub renew_certificates {
 sub restore {
     my ( $class, $state, %args ) = @_;
     my %known;
-    my $self = $class->_of(
+    my $before = Sirius::Edge::Program->restore( $state->{before}, \%known );
+    my $self   = $class->_of(
         %args, %$state,
+        before => $before,
         ( map { $_ => Sirius::OS::Inherit->take_handle( $state->{$_} ) } qw(common news report) ),
         places => [
             map {
@@ -257,8 +265,8 @@ sub restore {
                     Sirius::Edge::Program->restore( $_->{program}, \%known ) )
             } @{ $state->{places} }
         ],
-        program => scalar Sirius::Edge::Program->keep,
     );
+    $self->_change_program;
     $self->_adopt($_) for grep { $_->pid } $self->places;
     $self->{renews} = 1;    # there may be another program, and settings that the previous one did not know
     my $words = Sirius::Edge::Settings->known( $self->{said_last} );
@@ -290,7 +298,7 @@ sub settled {
 sub start {
     my $self = shift;
     $self->{keeper}->start if $self->{keeper};
-    $self->_start($_) for grep { $_->role eq 'serves' } $self->places;
+    $self->_start( $_, $self->_limit ) for grep { $_->role eq 'serves' } $self->places;
     return;
 }
 
@@ -299,6 +307,7 @@ sub state {
     return {
         ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(fault heard said_last settings) ),
         ( map { $_ => fileno $self->{$_} } qw(common news report) ),
+        before => $self->{before} && $self->{before}->state,
         places => [ map { $_->state } $self->places ],
         $self->{keeper} ? ( keeper => $self->{keeper}->state ) : (),
     };
@@ -346,7 +355,12 @@ sub _board {
 # A reload: from now on the program that is installed is started
 sub _change_program {
     my $self    = shift;
-    my $program = Sirius::Edge::Program->keep or return;
+    my $program = Sirius::Edge::Program->keep;
+    $self->{missing} = !$program;
+    if ( !$program ) {
+        my $text = 'sirius-edge is not installed, or cannot be executed: edges keep running the previous one';
+        return ( $self->{fault} // '' ) eq $text ? () : $self->_fault($text);
+    }
     $self->{program} = $program if !$self->{program} || $self->{program}->build ne $program->build;
     return;
 }
@@ -356,6 +370,15 @@ sub _count {
     my ( $self, $status, $why ) = @_;
     return if !$self->{scoreboard};
     return $self->{scoreboard}->edge_exited( Sirius::OS::ExitStatus->kind( $status, $why, length $why ) );
+}
+
+# Whether edges of this program have ended soon after they were ready, several times in a row. One that was killed from outside
+# does not count
+sub _crashes {
+    my ( $self, $status, $age ) = @_;
+    return if ( $status & 127 ) == 9;
+    $self->{crashes} = $age < YOUNG ? ( $self->{crashes} || 0 ) + 1 : 0;
+    return $self->{crashes} >= CRASHES;
 }
 
 # The descriptors by number, and the name that ps shows
@@ -404,16 +427,25 @@ sub _ended {
         $self->_over;
         Sirius::Log->fail("$how: the server cannot start");
     }
-    $had{program} = $self->_other_program( $had{program} ) || $had{program} if !$ready;
     $place->resume(%had);
     my $delay
         = $ready
         ? $place->backoff->died( age => $age, killed => ( $status & 127 ) == 9, among => KILLS )
         : $place->backoff->failed;
+    my $with = $ready ? '' : $self->_try_other($place);
     Sirius::Log->error( $how
             . ( $ready ? '; its connections were closed; '      : '; it never became ready; ' )
-            . ( $delay ? sprintf 'next attempt in %g s', $delay : 'starting another' ) );
+            . ( $delay ? sprintf 'next attempt in %g s', $delay : 'starting another' )
+            . $with );
+    $self->_revert( $place, $how ) if $ready && $self->_crashes( $status, $age );
     return $self->act;
+}
+
+# Of another edge group: the program that serves already. Undef if that is the same, or there is none
+sub _fallback {
+    my ( $self, $program ) = @_;
+    my $other = $self->{fallback} && $self->{fallback}->() or return;
+    return $program && $program->build eq $other->build ? undef : $other;
 }
 
 # Why edges could not be renewed, until the next reload
@@ -448,6 +480,12 @@ sub _is_strict {
     return !$self->is_announced || $place->role eq 'heir' ? 1 : undef;
 }
 
+# Seconds in which an edge has to get ready. One that gets keys waits for their keeper, and the server's start has no limit
+sub _limit {
+    my $self = shift;
+    return $self->is_announced && !$self->{keeper} ? READY : undef;
+}
+
 sub _log {
     my ( $self, $place ) = @_;
     my $log = $self->{access_log};
@@ -472,14 +510,6 @@ sub _of {
     my $self = bless { role => 'edge', said => '', %args }, $class;
     $self->{pulse} = Sirius::Edge::Pulse->new($self);
     return $self;
-}
-
-# In place of one that never became ready: the one that serves already. Undef if that is the same, or there is none
-sub _other_program {
-    my ( $self, $program ) = @_;
-    my $other = $self->{fallback} && $self->{fallback}->() or return;
-    return if $program && $program->build eq $other->build;
-    return $self->{program} = $other;
 }
 
 # No request will ever come
@@ -512,6 +542,7 @@ sub _ready {
     my ( $self, $pid ) = @_;
     my ($place) = grep { ( $_->pid || 0 ) == $pid } $self->places or return;
     $place->got_ready;
+    $place->not_late        if !$self->{stopping};
     $place->signal('USR1')  if $self->{leaving};
     $self->_succeed($place) if $place->role eq 'heir' && !$self->{stopping};
     return;
@@ -548,7 +579,9 @@ sub _renew {
                 . $place->pid
                 . ", which keeps serving with its settings: $error" );
     }
-    delete @{$self}{qw(fault renews waits)} if !$left;
+    return if $left;
+    delete @{$self}{qw(renews waits)};
+    delete $self->{fault} if !$self->{missing};
     return;
 }
 
@@ -556,6 +589,19 @@ sub _renew {
 sub _replaces {
     my ( $self, $place ) = @_;
     return !$self->{stopping} && $place->role eq 'serves' && !defined $place->heir;
+}
+
+# Edges of a new build crash: those that start from now on run the previous one, if it is known
+sub _revert {
+    my ( $self, $place, $how ) = @_;
+    my $program = $place->program;
+    my ($other) = grep { $_ && $_->build ne $program->build } $self->_fallback($program), $self->{before};
+    return if !$other;
+    $self->_switch( $place, $other );
+    delete $self->{renews};    # the next reload tries again
+    return $self->_fault(
+        sprintf '%s; %d in a row ended within %d s: edges run the previous sirius-edge until a reload',
+        $how, delete $self->{crashes}, YOUNG );
 }
 
 # Starts an edge. Undef, or why there is no process
@@ -576,7 +622,8 @@ sub _start {
     return $self->_adopt($place) if !defined $error;
     Sirius::Log->fail($error)    if !$self->is_announced;
     return $error                if $place->role ne 'serves';
-    my $other = $self->_other_program( $place->program ) or return $error;
+    my $other = $self->_fallback( $place->program ) or return $error;
+    $self->{program} = $other;
     Sirius::Log->error(
         "$self->{said}cannot start the edge that is installed: $error; starting the previous one");
     $place->be( 'serves', undef, $other );
@@ -587,7 +634,11 @@ sub _start {
 sub _succeed {
     my ( $self, $place ) = @_;
     my $before = $self->_predecessor($place);
-    $place->not_late;
+    my $had    = $before->program;
+    if ( $had && $had->build ne $place->program->build ) {
+        $self->{before} = $had;
+        delete $self->{crashes};
+    }
     $place->be('serves');
     return $before->ended if !$before->pid;
     my ( $from, $to );
@@ -604,6 +655,31 @@ sub _succeed {
     $before->be('retires');
     $before->late_at( now() + $self->{conf}{graceful_timeout} + LATE );
     return;
+}
+
+# The place, and those that have no program yet, get this one
+sub _switch {
+    my ( $self, $place, $other ) = @_;
+    $self->{before}  = $place->program || $self->{before};
+    $self->{program} = $other;
+    return $place->be( 'serves', undef, $other );
+}
+
+# No edge of its program gets ready in that place: the next attempt is made with another build, if one is known. Returns words for
+# the log
+sub _try_other {
+    my ( $self, $place ) = @_;
+    my $program = $place->program;
+    my $build   = $program ? $program->build : '';
+    my $other   = $self->_fallback($program);
+    ($other) = grep { $_ && $_->build ne $build } scalar Sirius::Edge::Program->keep, $self->{before}
+        if !$other && $place->backoff->failing >= ATTEMPTS;
+    return '' if !$other;
+    $self->_switch( $place, $other );
+    return
+          ' with the '
+        . ( $other->build eq Sirius::Edge::Program->build ? 'installed' : 'previous' )
+        . ' sirius-edge';
 }
 
 # Once: all of them say it, and each that comes
@@ -648,6 +724,10 @@ connection on to it when that waits for a request. The old edge ends when it has
 C<--graceful-timeout>. Until then the new one is not replaced in its turn. If the new edge does not become ready, the old one
 goes on, and the log says why.
 
+In place of an edge that has died, the program that runs already is started. If no edge of it gets ready, twice in a row, the installed
+program is tried, or the one before the last reload. That one takes over too when three edges of a new program have crashed within 10 seconds of
+their start; L</fault> says so until the next reload.
+
 =head1 METHODS
 
 =head2 act
@@ -684,7 +764,7 @@ The monotonic times at which L</act> has something to do; none while all is well
 
 =head2 fault
 
-Why edges were not renewed at the last reload; the old ones go on. Undef if they were.
+Why edges do not run the installed program or the settings of the last reload. Undef if they do.
 
 =head2 for_keeper, is_announced, reap, running
 
@@ -715,7 +795,7 @@ Makes the edges write the reopened access log to this descriptor.
 For as many workers as there are C<$rows>. Makes what the edge and the workers share, and starts nothing. It needs C<access_log> and
 C<scoreboard>, which may be undef; C<alerts>, a L<Sirius::Process::Alerts>; C<conf>; C<lifeline>, a handle whose end of file tells the
 edges to end; C<listeners>; C<privileges>, to which they drop; C<reaper>, a L<Sirius::OS::Reaper>; C<role>, their name in F<ps>;
-C<said>, how their lines in the log begin; C<number>, how many edges there are (1). Of the subs, C<announced> tells whether the server
+C<program>, with which they start instead of the installed one; C<said>, how their lines in the log begin; C<number>, how many edges there are (1). Of the subs, C<announced> tells whether the server
 has started; C<changed> is called when certificates have changed; C<tell> with the PID of a worker, C<broken>, C<slow> or C<timeout>,
 and why.
 

@@ -65,10 +65,14 @@ sub late_at {
     weaken( my $own = $self );
     my $late = sub {
         my $child = shift;
-        Sirius::Log->warn( "$own->{said}edge "
+        Sirius::Log->warn(
+                  "$own->{said}edge "
                 . $child->pid
-                . ( $own->{role} eq 'heir' ? ' was not ready in time' : ' did not stop in time' )
-                . ' and was killed' );
+                . (
+                $own->{role} eq 'heir' || !$own->{ready} ? ' was not ready in time' : ' did not stop in time'
+                )
+                . ' and was killed'
+        );
         $child->signal('KILL');
     };
     return $self->{child}->limit( late => $at, $late );

@@ -588,6 +588,7 @@ sub _start_admin {
         ( map { $_ => $self->{$_} } qw(alerts conf loop privileges reaper scoreboard) ),
         announced => sub { $own->{announced} },
         fallback  => sub { $own->{edge} && $own->{edge}->proven },
+        trusted   => sub { $own->{edge} && defined $own->{edge}->fault ? $own->{edge}->proven : undef },
         memory_of => sub { $own->{reload}->memory },
         served    => [ map { $_->url } @{ $self->{listeners} } ],
     );

@@ -30,7 +30,8 @@ sub text {
     $text .= Sirius::Base::Text->harmless($_) . "\n"
         for grep {defined} @{$status}{qw(certificates_fault edge_fault)};
     my @rows = sort { $a->{generation} <=> $b->{generation} || $a->{pid} <=> $b->{pid} } @{ $status->{rows} };
-    my @connections = grep { !@edges } 'connections';
+    my @connections = grep { defined $_->{connections} } @rows;    # of a server of an older version
+    @connections = ('connections') if @connections;
     $text .= "\n"
         . _table( [ qw(worker generation state requests), @connections, 'doing' ],
         map { [ @{$_}{ qw(pid generation state requests), @connections }, _doing( $_, $now ) ] } @rows );
