@@ -13,10 +13,12 @@
 
 enum { LOOKS = 16 }; /* at connections, for one that is silent */
 
+/* It is complete, or has failed: from here on its end does not count as that of a handshake. */
 static void over(sr_engine *e, sr_conn *c)
 {
     sr_link_remove(&c->buffered);
     e->handshakes.n--;
+    c->state = SR_CONN_IDLE;
 }
 
 static bool is_silent(sr_link *l)
@@ -107,7 +109,6 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
     if (err ==
         EPROTONOSUPPORT) { /* tells it so in plain HTTP: what the user sees would be a broken connection */
         over(e, c);
-        c->state = SR_CONN_IDLE;
         sr_transport_free(c->transport);
         c->transport = NULL;
         sr_finish_refuse(e, c, 400, SR_REFUSED_NOT_TLS, false);
@@ -124,7 +125,6 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
     }
     over(e, c);
     sr_counters_add(&e->row->counters.handshakes, 1);
-    c->state = SR_CONN_IDLE;
     sr_deadline_set(e, c, SR_DEADLINE_HEAD);
     return sr_intake_readable(e, c, task); /* the first request may have come with the end of the handshake */
 }

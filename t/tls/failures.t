@@ -180,6 +180,22 @@ sub handshake_fine {
     return like join( '', readline $socket ), qr/\AHTTP\/1\.1 200/, 'a client that behaves is served';
 }
 
+# Each was counted as two handshakes less: then each new one counts as one too many, and closes the first
+subtest 'resets behind bytes that nobody has read' => sub {
+    local $server = start();
+    my ($edge) = $server->edges;
+    kill STOP => $edge;
+    sends( "\x16\x03\x01\xff\xff" . 'x' x 60_000 )->abort for 1 .. 20;
+    kill CONT => $edge;
+    handshake_fine();
+    my $slow = sends("\x16\x03\x01");
+    handshake_fine() for 1 .. 3;
+    $slow->some( 1, 0.5 );
+    ok !$slow->{end}, 'a client in a handshake is not closed for others' or diag $server->log;
+    $slow->close;
+    $server->stop;
+};
+
 subtest 'after the flood' => sub {
     local ( $server, $tls, $plain ) = ( $flooded, @flooded );
     my $told = 0;
