@@ -105,6 +105,8 @@ static bool to_spool(sr_output *o, const struct iovec *iov, int n, size_t skip, 
 static bool to_memory(sr_output *o, const struct iovec *iov, int n, size_t skip, size_t rest)
 {
     sr_buffer *to = o->spool ? &o->tail : &o->mem;
+    if (!rest) /* a file follows: `to` may have no memory, to which even 0 bytes must not be added */
+        return true;
     if (!sr_buffer_reserve(to, rest))
         return false;
     sr_cursor c = {iov, n, 0};
