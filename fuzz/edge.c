@@ -9,6 +9,7 @@
 #include "edge/edge.h"
 #include "share/memory.h"
 
+#include "age.h"
 #include "conn/deadline.h"
 #include "edge/crew.h"
 #include "fuzz.h"
@@ -113,19 +114,7 @@ static void edge_steps(int n)
 /* As if so much time had gone by. */
 static void edge_time(int64_t ns)
 {
-    sr_engine *e = edge->engine;
-    for (sr_link *l = e->all.next; l != &e->all; l = l->next) {
-        sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
-        c->deadline.at -= ns;
-        if (!c->exchange)
-            continue;
-        c->exchange->deadline.at -= ns;
-        c->exchange->ready_at -= ns;
-        c->exchange->active_at -= ns;
-    }
-    for (sr_link *l = edge->abandoned.next; l != &edge->abandoned; l = l->next)
-        SR_LIST_ENTRY(l, sr_entry, abandoned)->due_at -= ns;
-    edge->mend.at -= ns;
+    age_edge(edge, ns);
     if (edge->nudged_at)
         edge->nudged_at -= ns;
     edge_steps(1);

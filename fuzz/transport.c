@@ -18,6 +18,7 @@
 #include "edge/edge.h"
 #include "share/memory.h"
 
+#include "age.h"
 #include "conn/deadline.h"
 #include "conn/handshake.h"
 #include "conn/pump.h"
@@ -975,19 +976,7 @@ static void tls_act(tls_input *in)
 /* As if so much time had gone by. */
 static void tls_time(int64_t ns)
 {
-    sr_engine *e = tls_edge->engine;
-    for (sr_link *l = e->all.next; l != &e->all; l = l->next) {
-        sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
-        c->deadline.at -= ns;
-        if (!c->exchange)
-            continue;
-        c->exchange->deadline.at -= ns;
-        c->exchange->ready_at -= ns;
-        c->exchange->active_at -= ns;
-    }
-    for (sr_link *l = tls_edge->abandoned.next; l != &tls_edge->abandoned; l = l->next)
-        SR_LIST_ENTRY(l, sr_entry, abandoned)->due_at -= ns;
-    tls_edge->mend.at -= ns;
+    age_edge(tls_edge, ns);
     for (unsigned i = 0; i < TLS_CLIENTS; i++)
         if (tls_clients[i])
             tls_clients[i]->tampered = true;

@@ -69,8 +69,9 @@ typedef struct sr_conn {
     sr_peer peer;         /* as accept or the PROXY protocol has said */
     sr_deadline deadline; /* of idleness, a head, a write, a handshake, lingering */
     sr_link all;          /* in sr_engine.all */
-    sr_link buffered; /* in sr_engine.buffered: bytes of the next request were read and wait; in HANDSHAKE in
-                           sr_engine.handshakes or endings; or alone */
+    sr_link
+        buffered; /* in sr_arrivals.buffered: bytes of the next request were read and wait; in HANDSHAKE in
+                           sr_handshakes.ready or endings; or alone */
     int unacknowledged; /* in FLUSH: bytes in the send buffer when the time limit was set */
 
     sr_buffer in; /* bytes that were read and not used; while a body is collected, the head in front of it */

@@ -74,8 +74,7 @@ void sr_deadline_shorten(sr_deadlines *d, sr_deadline_kind kind, int64_t limit)
 
 int64_t sr_deadline_first(const sr_deadlines *d, sr_deadline_kind kind)
 {
-    const sr_link *list = &d->list[kind];
-    return sr_link_alone(list) ? 0 : SR_LIST_ENTRY(list->next, sr_deadline, link)->at;
+    return sr_link_alone(&d->list[kind]) ? 0 : sr_deadline_next(d, kind);
 }
 
 sr_conn *sr_deadline_conn(sr_link *l, sr_deadline_kind kind)
@@ -94,7 +93,7 @@ int sr_deadlines_timeout(sr_engine *e)
     uint32_t kinds = e->deadlines.running;
     int64_t first = e->listeners.again ? e->listeners.again : INT64_MAX;
     for (int kind; (kind = sr_deadline_kind_next(&e->deadlines, &kinds)) >= 0;) {
-        int64_t at = SR_LIST_ENTRY(e->deadlines.list[kind].next, sr_deadline, link)->at;
+        int64_t at = sr_deadline_next(&e->deadlines, kind);
         if (at < first)
             first = at;
     }

@@ -76,7 +76,13 @@ bool sr_deadline_none(const struct sr_conn *c);
 /* Shortens the limits of this kind to `limit` ns, those that run already included. */
 void sr_deadline_shorten(sr_deadlines *d, sr_deadline_kind kind, int64_t limit);
 
-/* When the first limit of this kind ends, monotonic ns; 0: there is none. */
+/* When the first limit of this kind ends, monotonic ns; there is one. */
+static inline int64_t sr_deadline_next(const sr_deadlines *d, int kind)
+{
+    return SR_LIST_ENTRY(d->list[kind].next, sr_deadline, link)->at;
+}
+
+/* The same; 0: there is none. */
 int64_t sr_deadline_first(const sr_deadlines *d, sr_deadline_kind kind);
 
 /* The connection whose limit of this kind ends first; there is one. */

@@ -132,7 +132,7 @@ void sr_expire(sr_engine *e)
     uint32_t kinds = e->deadlines.running;
     for (int kind; (kind = sr_deadline_kind_next(&e->deadlines, &kinds)) >= 0;)
         for (int n = 0; n < EXPIRED_PER_STEP && !sr_link_alone(&e->deadlines.list[kind]); n++) {
-            int64_t at = SR_LIST_ENTRY(e->deadlines.list[kind].next, sr_deadline, link)->at;
+            int64_t at = sr_deadline_next(&e->deadlines, kind);
             if (at > e->now)
                 break;
             sr_conn *c = sr_deadline_head(&e->deadlines, (sr_deadline_kind)kind);

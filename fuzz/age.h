@@ -1,0 +1,24 @@
+#ifndef AGE_H
+#define AGE_H
+/* age: an edge as it would be later. For targets whose clock is that of the system; those of moments.h turn their own. */
+#include "edge/edge.h"
+
+/* As if so many ns had gone by for its exchanges and limits. */
+static inline void age_edge(sr_edge *ed, int64_t ns)
+{
+    const sr_link *all = &ed->engine->all;
+    for (sr_link *l = all->next; l != all; l = l->next) {
+        sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
+        c->deadline.at -= ns;
+        if (!c->exchange)
+            continue;
+        c->exchange->deadline.at -= ns;
+        c->exchange->ready_at -= ns;
+        c->exchange->active_at -= ns;
+    }
+    for (sr_link *l = ed->abandoned.next; l != &ed->abandoned; l = l->next)
+        SR_LIST_ENTRY(l, sr_entry, abandoned)->due_at -= ns;
+    ed->mend.at -= ns;
+}
+
+#endif
