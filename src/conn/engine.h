@@ -26,7 +26,7 @@
 #include "spools.h"
 
 enum {
-    SR_SOURCE_CONTROL,
+    SR_SOURCE_LIFELINE,
     SR_SOURCE_LISTENER,
     SR_SOURCE_CONN,
     SR_SOURCE_LOG,
@@ -63,7 +63,7 @@ typedef struct sr_engine {
 
     /* engine.c */
     sr_loop loop;
-    sr_source control; /* pipe from the supervisor, whose end of file means that it is gone; fd -1: none */
+    sr_source lifeline; /* pipe from the supervisor, whose end of file means that it is gone; fd -1: none */
     int64_t tunnels_until; /* draining, and nothing but tunnels is left: monotonic ns; 0: there is more */
     bool draining;         /* accept nobody, and say close in each response */
     bool leaving;          /* --drain-delay: each response says close, so that load balancers go elsewhere */

@@ -11,7 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-int sr_engine_new(sr_engine **out, const sr_config *config, int control)
+int sr_engine_new(sr_engine **out, const sr_config *config, int lifeline)
 {
     sr_engine *e = calloc(1, sizeof *e);
     char *scratch = malloc(SR_SCRATCH);
@@ -33,8 +33,8 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int control)
     sr_deadlines_init(&e->deadlines, config);
     e->row = &e->no_row;
     sr_capacity_init(e);
-    e->control = (sr_source){.fd = control, .kind = SR_SOURCE_CONTROL};
-    if (control >= 0 && (err = sr_loop_add(&e->loop, &e->control, EPOLLIN))) {
+    e->lifeline = (sr_source){.fd = lifeline, .kind = SR_SOURCE_LIFELINE};
+    if (lifeline >= 0 && (err = sr_loop_add(&e->loop, &e->lifeline, EPOLLIN))) {
         sr_engine_free(e);
         return err;
     }

@@ -8,10 +8,10 @@
 #include "engine.h"
 
 /*
- * Makes an engine, in one allocation of about 150 KiB and its scratch buffer. `control` is -1 or a pipe.
+ * Makes an engine, in one allocation of about 150 KiB and its scratch buffer. `lifeline` is -1 or a pipe.
  * Hooks, scoreboard and row are set afterwards. Returns 0 or errno.
  */
-int sr_engine_new(sr_engine **out, const sr_config *config, int control);
+int sr_engine_new(sr_engine **out, const sr_config *config, int lifeline);
 void sr_engine_free(sr_engine *e); /* closes all connections; NULL is fine */
 
 /*

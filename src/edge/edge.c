@@ -126,7 +126,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
     }
     if ((err = sr_queue_new(&ed->queue, ed->slots, ed->rows)))
         return err;
-    if ((err = sr_engine_new(&ed->engine, &s->config, s->control)))
+    if ((err = sr_engine_new(&ed->engine, &s->config, s->lifeline)))
         return err;
     if (s->scoreboard >= 0) {
         if (!(ed->engine->scoreboard = sr_scoreboard_map(s->scoreboard, s->edge, &ed->engine->row)))
@@ -280,7 +280,7 @@ static void order(sr_edge *ed)
     int err = sr_door_receive(ed->supervisor.fd, &note, fds, &n, false);
     if (err == EAGAIN)
         return;
-    if (err) /* the supervisor is gone, which the control pipe will report, or is of another build */
+    if (err) /* the supervisor is gone, which the lifeline will report, or is of another build */
         sr_loop_remove(&ed->engine->loop, &ed->supervisor);
     else if (note.kind == SR_MESSAGE_LOG && n > 0)
         sr_log_replace(ed, fds[--n]);
@@ -316,14 +316,14 @@ static void newcomers(sr_edge *ed, sr_listener *l)
 }
 
 /* An end of file means that the supervisor is gone. */
-static void control_readable(sr_edge *ed)
+static void lifeline_readable(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     char byte;
-    ssize_t n = read(e->control.fd, &byte, 1);
+    ssize_t n = read(e->lifeline.fd, &byte, 1);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
-    sr_loop_remove(&e->loop, &e->control);
+    sr_loop_remove(&e->loop, &e->lifeline);
     sr_stop_begin(ed, false);
 }
 
@@ -382,8 +382,8 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
     case SR_SOURCE_PUMP:
         sr_relay_step(ed->engine, ((sr_pump *)s)->conn);
         return;
-    case SR_SOURCE_CONTROL:
-        control_readable(ed);
+    case SR_SOURCE_LIFELINE:
+        lifeline_readable(ed);
         return;
     case SR_SOURCE_LOBBY:
         sr_crew_lobby(ed);

@@ -201,7 +201,7 @@ void sr_keeper_run(sr_setup *s)
         int n = 0;
         polled[n++] = (struct pollfd){.fd = s->keys, .events = POLLIN};
         polled[n++] =
-            (struct pollfd){.fd = s->control, .events = POLLIN}; /* its end: that of the supervisor */
+            (struct pollfd){.fd = s->lifeline, .events = POLLIN}; /* its end: that of the supervisor */
         for (int i = 0; i < k.n_readers; i++)
             polled[n++] = (struct pollfd){.fd = k.readers[i], .events = POLLIN};
         if (poll(polled, (nfds_t)n, patience(&k)) < 0 && errno != EINTR)

@@ -32,7 +32,7 @@ typedef struct sr_setup {
     bool detach;         /* daemonize: leave the terminal or pipe from which the server was started */
     int lobby;           /* the listening socket that workers connect to; see share/door.h */
     int sleepers;        /* shared memory; see share/sleepers.h */
-    int control;         /* pipe from the supervisor, whose end of file means that it is gone; -1: none */
+    int lifeline;        /* pipe from the supervisor, whose end of file means that it is gone; -1: none */
     int report;          /* pipe for messages to the supervisor; -1: they go to STDERR */
     int supervisor;      /* line on which the supervisor sends notes; -1: none. See share/door.h */
     uint32_t owner;      /* PID of the process that has started this edge for itself (--workers 0); 0: none */

@@ -96,8 +96,8 @@
     X("listen",                 listener,   listeners,                   0,                         own)              \
     X("lobby",                  descriptor, lobby,                       INT32_MAX,                 own)              \
     X("sleepers",               descriptor, sleepers,                    INT32_MAX,                 own)              \
-    X("lifeline",               descriptor, control,                     INT32_MAX,                 own)              \
-    X("control",                descriptor, control,                     INT32_MAX,                 own) /* of an earlier build */ \
+    X("lifeline",               descriptor, lifeline,                    INT32_MAX,                 own)              \
+    X("control",                descriptor, lifeline,                    INT32_MAX,                 own) /* of an earlier build */ \
     X("report",                 descriptor, report,                      INT32_MAX,                 own)              \
     X("supervisor",             descriptor, supervisor,                  INT32_MAX,                 own)              \
     X("scoreboard",             descriptor, scoreboard,                  INT32_MAX,                 own)              \

@@ -46,7 +46,7 @@ typedef struct site {
     sr_scoreboard *board;
     common *common;
     size_t pending; /* bytes of memory that responses seem to have from the start */
-    int control[2], report[2];
+    int lifeline[2], report[2];
     uint16_t port;
     pid_t edge, workers[WORKERS_MAX];
 } site;
@@ -193,7 +193,7 @@ static inline _Noreturn void run_worker(const site *s, uint32_t slot)
         mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->settings.sleepers, 0);
     sr_worker_config config = {.sleepers = sleepers, .row = slot};
     sr_row *row = &s->board->rows[slot];
-    close(s->control[1]);
+    close(s->lifeline[1]);
     if (sr_worker_open(&w, &config))
         abort();
     while ((what = sr_worker_next(&w)) != SR_WORKER_DONE) {
@@ -252,7 +252,7 @@ static inline pid_t process(void)
 static inline _Noreturn void run_edge(site *s)
 {
     sr_edge *edge;
-    close(s->control[1]);
+    close(s->lifeline[1]);
     if (sr_edge_new(&edge, &s->settings) != 0)
         abort();
     edge->engine->pending = s->pending;
@@ -308,12 +308,12 @@ static inline void site_open(site *s, const sr_config *config, uint32_t workers)
     signal(SIGPIPE, SIG_IGN);
     s->board = sr_scoreboard_new(WORKERS_MAX, 1);
     s->common = mmap(NULL, sizeof *s->common, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (!s->board || s->common == MAP_FAILED || pipe(s->control) != 0 || pipe(s->report) != 0)
+    if (!s->board || s->common == MAP_FAILED || pipe(s->lifeline) != 0 || pipe(s->report) != 0)
         abort();
     sr_setup_init(&s->settings);
     s->settings.config = *config;
     s->settings.sleepers = sleepers_new();
-    s->settings.control = s->control[0];
+    s->settings.lifeline = s->lifeline[0];
     s->settings.report = s->report[1];
     s->settings.scoreboard = s->board->memfd;
     s->settings.graceful_ns = 10 * SR_SECOND;
@@ -330,9 +330,9 @@ static inline void site_open(site *s, const sr_config *config, uint32_t workers)
 /* The edge is told to end, as if the supervisor were gone. */
 static inline void site_drain(site *s)
 {
-    if (s->control[1] >= 0)
-        close(s->control[1]);
-    s->control[1] = -1;
+    if (s->lifeline[1] >= 0)
+        close(s->lifeline[1]);
+    s->lifeline[1] = -1;
 }
 
 /* True: it has ended by itself, and well. */
@@ -358,7 +358,7 @@ static inline void site_close(site *s)
     for (uint32_t slot = 0; slot < WORKERS_MAX; slot++)
         worker_kill(s, slot);
     site_drain(s);
-    const int fds[] = {s->control[0],     s->report[0],         s->report[1],
+    const int fds[] = {s->lifeline[0],    s->report[0],         s->report[1],
                        s->settings.lobby, s->settings.sleepers, s->settings.listeners[0].fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         close(fds[i]);

@@ -54,7 +54,7 @@ static _Noreturn void run_edge(void)
 {
     sr_setup s = site_settings();
     sr_edge *edge;
-    close(control[1]);
+    close(lifeline[1]);
     if (sr_edge_new(&edge, &s))
         _exit(9);
     sr_edge_run(edge);

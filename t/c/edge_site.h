@@ -17,7 +17,7 @@
 
 enum { PATIENCE_MS = 20000 };
 
-static int lobby, sleepers_fd, listener, report[2], control[2];
+static int lobby, sleepers_fd, listener, report[2], lifeline[2];
 static struct sockaddr_in address; /* of the listener */
 
 static inline sr_config edge_config(void)
@@ -45,7 +45,7 @@ static inline bool site_open(uint32_t rows)
     sr_sleepers_init(s, rows);
     address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    return !sr_door_lobby(&lobby) && !pipe(report) && !pipe(control) &&
+    return !sr_door_lobby(&lobby) && !pipe(report) && !pipe(lifeline) &&
            !bind(listener, (struct sockaddr *)&address, len) && !listen(listener, 100) &&
            !getsockname(listener, (struct sockaddr *)&address, &len);
 }
@@ -56,7 +56,7 @@ static inline sr_setup site_settings(void)
     sr_setup_init(&s);
     s.lobby = lobby;
     s.sleepers = sleepers_fd;
-    s.control = control[0];
+    s.lifeline = lifeline[0];
     s.report = report[1];
     s.graceful_ns = SR_SECOND;
     s.n_listeners = 1;

@@ -69,7 +69,7 @@ static void test_values(void)
     is_bytes(s.listeners[1].site.port.at, s.listeners[1].site.port.len, "81", "its port");
     is_bytes(s.listeners[1].site.name.at, s.listeners[1].site.name.len, "a:b", "its name may have a colon");
     is_int((long long)s.config.server.len, 0, "an empty Server field");
-    ok(s.control == -1 && s.log.fd == -1 && !s.owner, "what was not said is absent");
+    ok(s.lifeline == -1 && s.log.fd == -1 && !s.owner, "what was not said is absent");
     drop(&s);
 }
 
