@@ -25,18 +25,18 @@ static sr_bytes get(void *ctx, const sr_logitem *item)
     return n == 0 ? (sr_bytes){NULL, 0} : sr_bytes_of(v->all.at, v->all.len / n);
 }
 
-static void lines(sr_logformat *f, values *v, bool plain, sr_logfacts facts, int64_t wall)
+static void lines(sr_logformat *f, values *v, bool plain, sr_logoutcome outcome, int64_t wall)
 {
-    static sr_buffer one, record, two;
+    static sr_buffer one, pieces, two;
     sr_logsource source = {.ctx = v, .get = get, .wall = wall, .pid = 4711};
     sr_buffer_reset(&one);
-    sr_buffer_reset(&record);
+    sr_buffer_reset(&pieces);
     sr_buffer_reset(&two);
     v->asked = 0;
-    MUST(sr_logformat_line(f, &source, &facts, &one));
+    MUST(sr_logformat_line(f, &source, &outcome, &one));
     v->asked = 0;
-    MUST(sr_logformat_early(f, &source, &record));
-    MUST(sr_logformat_late(f, sr_bytes_of(sr_buffer_at(&record), sr_buffer_len(&record)), &facts, &two));
+    MUST(sr_logformat_early(f, &source, &pieces));
+    MUST(sr_logformat_late(f, sr_bytes_of(sr_buffer_at(&pieces), sr_buffer_len(&pieces)), &outcome, &two));
     size_t len = sr_buffer_len(&one);
     MUST(len > 0 && len == sr_buffer_len(&two) && memcmp(sr_buffer_at(&one), sr_buffer_at(&two), len) == 0);
     MUST(sr_buffer_at(&one)[len - 1] == '\n');
@@ -65,10 +65,10 @@ FUZZ_TARGET(logformat)
     sr_logitem *items = sr_logformat_items(f, &count);
     for (size_t i = 0; i < count; i++)
         MUST(sr_logformat_has(f, items[i].kind));
-    lines(f, &v, plain, (sr_logfacts){200, 5, 300, SECOND, 0, -1, false, true, 1}, 1700000000 * SECOND);
+    lines(f, &v, plain, (sr_logoutcome){200, 5, 300, SECOND, 0, -1, false, true, 1}, 1700000000 * SECOND);
     lines(f, &v, plain,
-          (sr_logfacts){0, SR_LOG_BYTES_UNKNOWN, SR_LOG_BYTES_UNKNOWN, -1, INT64_MAX, 1, true, false,
-                        SR_LOG_NTH_UNKNOWN},
+          (sr_logoutcome){0, SR_LOG_BYTES_UNKNOWN, SR_LOG_BYTES_UNKNOWN, -1, INT64_MAX, 1, true, false,
+                          SR_LOG_NTH_UNKNOWN},
           -1);
     sr_logformat_field(v.all, SR_BYTES("Host"));
     sr_logformat_free(f);

@@ -13,7 +13,7 @@ struct sirius_accesslog {
     SV *format; /* the Sirius::LogFormat. Counted */
     sirius_logscratch scratch;
     sirius_logview view;
-    sr_logrequest request;
+    sr_logvalues request;
     sr_buffer run; /* a run of values, see share/reply.h */
     uint64_t id;
     char address[SR_PEER_TEXT_MAX];
@@ -24,7 +24,7 @@ void sirius_accesslog_free(pTHX_ sirius *s)
     if (!s->log)
         return;
     sirius_logscratch_clear(&s->log->scratch);
-    sr_logrequest_free(&s->log->request);
+    sr_logvalues_free(&s->log->request);
     sr_buffer_free(&s->log->run);
     SvREFCNT_dec(s->log->format);
     Safefree(s->log);
@@ -74,7 +74,7 @@ void sirius_accesslog_open(pTHX_ sirius *s, HV *conf)
 
 void sirius_accesslog_begin(sirius *s)
 {
-    sr_logrequest *r = &s->log->request;
+    sr_logvalues *r = &s->log->request;
     const sr_worker_request *q = &s->worker.request;
     const sirius_site *site = &s->site[q->slot->listener];
     if (!s->log->id)
@@ -119,7 +119,7 @@ void sirius_accesslog_say(pTHX_ sirius *s)
         if (!from_env(&items[i]))
             continue;
         sr_bytes now = sirius_logview_get(&log->view, &items[i]);
-        if (same(now, sr_logrequest_get(&log->request, &items[i])))
+        if (same(now, sr_logvalues_get(&log->request, &items[i])))
             continue;
         if (sr_buffer_len(run) || sr_buffer_add(run, &log->id, sizeof log->id))
             add(run, (uint32_t)i, now);

@@ -114,19 +114,19 @@ static SV *element(pTHX_ AV *av, SSize_t i)
     return svp ? *svp : NULL;
 }
 
-static sr_logfacts facts(pTHX_ SV *status, SV *length, SV *microseconds)
+static sr_logoutcome outcome(pTHX_ SV *status, SV *length, SV *microseconds)
 {
-    sr_logfacts facts = {.body_bytes = SR_LOG_BYTES_UNKNOWN,
-                         .bytes = SR_LOG_BYTES_UNKNOWN,
-                         .total_ns = nanoseconds(aTHX_ microseconds, 1000, -1),
-                         .queue_ns = -1,
-                         .app_ns = -1,
-                         .nth = SR_LOG_NTH_UNKNOWN};
+    sr_logoutcome outcome = {.body_bytes = SR_LOG_BYTES_UNKNOWN,
+                             .bytes = SR_LOG_BYTES_UNKNOWN,
+                             .total_ns = nanoseconds(aTHX_ microseconds, 1000, -1),
+                             .queue_ns = -1,
+                             .app_ns = -1,
+                             .nth = SR_LOG_NTH_UNKNOWN};
     if (is_known(status) && looks_like_number(status))
-        facts.status = (int)SvIV_nomg(status);
+        outcome.status = (int)SvIV_nomg(status);
     if (is_known(length) && looks_like_number(length) && SvNV(length) >= 0)
-        facts.body_bytes = SvUV(length);
-    return facts;
+        outcome.body_bytes = SvUV(length);
+    return outcome;
 }
 
 SV *sirius_logformat_line(pTHX_ SV *self, sirius_logformat *f, SV *const args[5])
@@ -149,7 +149,7 @@ SV *sirius_logformat_line(pTHX_ SV *self, sirius_logformat *f, SV *const args[5]
     if (sr_logformat_has(f->program, SR_LOG_TIME))
         source.wall =
             is_known(args[4]) ? nanoseconds(aTHX_ args[4], SR_SECOND, SR_LOGTIME_UNKNOWN) : sr_clock_wall();
-    sr_logfacts known = facts(aTHX_ element(aTHX_ res, 0), args[2], args[3]);
+    sr_logoutcome known = outcome(aTHX_ element(aTHX_ res, 0), args[2], args[3]);
     bool done = sr_logformat_line(f->program, &source, &known, &s->out);
     SV *line = done ? newSVpvn(sr_buffer_at(&s->out), sr_buffer_len(&s->out)) : NULL;
     LEAVE;

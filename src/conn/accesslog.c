@@ -41,19 +41,19 @@ static sr_bytes first_line(sr_bytes head)
 
 static sr_bytes value_of(void *values, const sr_logitem *item)
 {
-    return sr_logrequest_get(values, item);
+    return sr_logvalues_get(values, item);
 }
 
 /* What is known of any request that was refused, also without memory for more. `address` gets its text. */
-static sr_logrequest values_of(const sr_exchange *x, char address[SR_PEER_TEXT_MAX])
+static sr_logvalues values_of(const sr_exchange *x, char address[SR_PEER_TEXT_MAX])
 {
-    return (sr_logrequest){.refused = true,
-                           .address = sr_bytes_of(address, sr_peer_text(&x->client, address)),
-                           .tls = sr_transport_facts(x->conn->transport),
-                           .reason = sr_accesslog_reason(x)};
+    return (sr_logvalues){.refused = true,
+                          .address = sr_bytes_of(address, sr_peer_text(&x->client, address)),
+                          .tls = sr_transport_facts(x->conn->transport),
+                          .reason = sr_accesslog_reason(x)};
 }
 
-static sr_logsource source_of(const sr_engine *e, const sr_exchange *x, sr_logrequest *values)
+static sr_logsource source_of(const sr_engine *e, const sr_exchange *x, sr_logvalues *values)
 {
     int64_t came = x->ready_at ? x->ready_at : e->now;
     return (sr_logsource){
@@ -90,17 +90,18 @@ static sr_bytes rule_of(const sr_engine *e, const sr_exchange *x, const char *wh
 
 /* --- lines --- */
 
-static bool wanted(const sr_accesslog *log, const sr_logfacts *facts)
+static bool wanted(const sr_accesslog *log, const sr_logoutcome *outcome)
 {
-    return facts->total_ns >= log->min_ns && (!log->errors_only || facts->status >= 400 || facts->aborted);
+    return outcome->total_ns >= log->min_ns &&
+           (!log->errors_only || outcome->status >= 400 || outcome->aborted);
 }
 
-static sr_logfacts facts_of(const sr_engine *e, const sr_exchange *x, bool aborted)
+static sr_logoutcome outcome_of(const sr_engine *e, const sr_exchange *x, bool aborted)
 {
     const sr_conn *c = x->conn;
     bool given = x->ready_at && x->given_at;
     uint64_t head = x->status && x->head_bytes < x->sent ? x->head_bytes : x->sent;
-    return (sr_logfacts){
+    return (sr_logoutcome){
         .status = (int)x->status,
         .bytes = x->sent,
         .body_bytes = x->sent - head,
@@ -137,19 +138,19 @@ static void keep(sr_engine *e, sr_exchange *x, const sr_logsource *source)
         sr_accesslog_forget(x);
 }
 
-static bool line(sr_engine *e, sr_exchange *x, const sr_logsource *source, const sr_logfacts *facts,
+static bool line(sr_engine *e, sr_exchange *x, const sr_logsource *source, const sr_logoutcome *outcome,
                  sr_buffer *out)
 {
     if (source)
-        return sr_logformat_line(e->log->format, source, facts, out);
+        return sr_logformat_line(e->log->format, source, outcome, out);
     if (!x->record) { /* there was no memory to keep the values */
         char address[SR_PEER_TEXT_MAX];
-        sr_logrequest bare = values_of(x, address);
+        sr_logvalues bare = values_of(x, address);
         sr_logsource of = source_of(e, x, &bare);
-        return sr_logformat_line(e->log->format, &of, facts, out);
+        return sr_logformat_line(e->log->format, &of, outcome, out);
     }
-    sr_bytes record = sr_bytes_of(sr_buffer_at(x->record), sr_buffer_len(x->record));
-    return sr_logformat_late(e->log->format, record, facts, out);
+    sr_bytes pieces = sr_bytes_of(sr_buffer_at(x->record), sr_buffer_len(x->record));
+    return sr_logformat_late(e->log->format, pieces, outcome, out);
 }
 
 /*
@@ -249,7 +250,7 @@ void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response, const 
         request = parse_again(e, x, head);
     }
     char address[SR_PEER_TEXT_MAX];
-    sr_logrequest v = values_of(x, address);
+    sr_logvalues v = values_of(x, address);
     v.request = request;
     v.base = head.at;
     v.line = line;
@@ -260,17 +261,17 @@ void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response, const 
     v.number = sr_engine_id(e);
     sr_logsource source = source_of(e, x, &v);
     keep(e, x, &source);
-    sr_logrequest_free(&v);
+    sr_logvalues_free(&v);
 }
 
 void sr_accesslog_over(sr_engine *e, sr_exchange *x, bool aborted)
 {
     sr_accesslog *log = e->log;
-    sr_logfacts facts = facts_of(e, x, aborted);
+    sr_logoutcome outcome = outcome_of(e, x, aborted);
     const sr_logsource *source = log->of == x ? log->source : NULL;
-    if (wanted(log, &facts)) {
+    if (wanted(log, &outcome)) {
         bool first = !sr_sink_due(log->sink);
-        line(e, x, source, &facts, sr_sink_line(log->sink));
+        line(e, x, source, &outcome, sr_sink_line(log->sink));
         sr_sink_added(log->sink, e->now); /* a line that could not be made counts as lost */
         if (!sr_sink_due(log->sink))      /* the batch was full: it was written, or lost */
             tell_lost(e);

@@ -16,7 +16,7 @@ typedef struct sr_log {
     bool outs;   /* the format needs fields of responses */
     int pid;     /* of this process */
     sr_logsource source;
-    sr_logrequest request; /* the request whose line is being made */
+    sr_logvalues request; /* the request whose line is being made */
     /* taken from the entry, which is forgotten before the line is made */
     sr_buffer values, outs_of, request_of;
     char address[SR_PEER_TEXT_MAX];
@@ -65,7 +65,7 @@ static sr_bytes value_of(void *ctx, const sr_logitem *item)
     } else if (find(&log->values, sizeof log->id, i, &value) || !log->request.request) {
         return value;
     }
-    return sr_logrequest_get(&log->request, item);
+    return sr_logvalues_get(&log->request, item);
 }
 
 /* --- public functions --- */
@@ -106,7 +106,7 @@ void sr_log_close(sr_edge *ed)
         return;
     if (log->format)
         sr_logformat_free(log->format);
-    sr_logrequest_free(&log->request);
+    sr_logvalues_free(&log->request);
     sr_buffer_free(&log->values);
     sr_buffer_free(&log->outs_of);
     sr_buffer_free(&log->request_of);
@@ -183,7 +183,7 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
     if (id != log->id) /* the values are for another format: the worker is of another generation */
         sr_buffer_reset(&log->values);
     const char *data = copied ? sr_buffer_at(&log->request_of) : s->data;
-    sr_logrequest *r = &log->request;
+    sr_logvalues *r = &log->request;
     r->request = here ? (const sr_request *)(const void *)data : NULL;
     r->base = data + s->parse;
     r->body_length = s->body_length;
@@ -207,7 +207,7 @@ void sr_log_offer_task(sr_edge *ed, const sr_task *task, sr_bytes head)
     const sr_exchange *x = task->exchange;
     if (!log)
         return;
-    sr_logrequest *r = &log->request;
+    sr_logvalues *r = &log->request;
     sr_buffer_reset(&log->values); /* of the line before */
     r->request = task->request;
     r->base = task->base;

@@ -106,29 +106,31 @@ static bool add_count(const sr_logformat *f, uint64_t n, uint64_t unknown, sr_bu
     return n == unknown ? add_unknown(f, out) : sr_logtext_number(out, n);
 }
 
-static bool add_late(const sr_logformat *f, const sr_logitem *item, const sr_logfacts *facts, sr_buffer *out)
+static bool add_late(const sr_logformat *f, const sr_logitem *item, const sr_logoutcome *outcome,
+                     sr_buffer *out)
 {
     switch (item->kind) {
     case SR_LOG_STATUS:
-        return facts->status > 0 ? sr_logtext_number(out, (uint64_t)facts->status) : add_unknown(f, out);
+        return outcome->status > 0 ? sr_logtext_number(out, (uint64_t)outcome->status) : add_unknown(f, out);
     case SR_LOG_SIZE:
-        return add_count(f, facts->body_bytes, SR_LOG_BYTES_UNKNOWN, out);
+        return add_count(f, outcome->body_bytes, SR_LOG_BYTES_UNKNOWN, out);
     case SR_LOG_BODY_BYTES:
-        return sr_logtext_number(out, facts->body_bytes == SR_LOG_BYTES_UNKNOWN ? 0 : facts->body_bytes);
+        return sr_logtext_number(out, outcome->body_bytes == SR_LOG_BYTES_UNKNOWN ? 0 : outcome->body_bytes);
     case SR_LOG_BYTES:
-        return add_count(f, facts->bytes, SR_LOG_BYTES_UNKNOWN, out);
+        return add_count(f, outcome->bytes, SR_LOG_BYTES_UNKNOWN, out);
     case SR_LOG_DURATION:
-        return add_duration(f, facts->total_ns, item->unit, out);
+        return add_duration(f, outcome->total_ns, item->unit, out);
     case SR_LOG_QUEUE:
-        return add_duration(f, facts->queue_ns, item->unit, out);
+        return add_duration(f, outcome->queue_ns, item->unit, out);
     case SR_LOG_APP:
-        return add_duration(f, facts->app_ns, item->unit, out);
+        return add_duration(f, outcome->app_ns, item->unit, out);
     case SR_LOG_CONNECTION: {
-        const char *how = facts->aborted ? "X" : facts->kept ? "+" : "-";
+        const char *how = outcome->aborted ? "X" : outcome->kept ? "+" : "-";
         return f->json ? sr_logtext_json(out, sr_bytes_of(how, 1)) : sr_buffer_add(out, how, 1);
     }
     case SR_LOG_NTH:
-        return facts->nth == SR_LOG_NTH_UNKNOWN ? add_unknown(f, out) : sr_logtext_number(out, facts->nth);
+        return outcome->nth == SR_LOG_NTH_UNKNOWN ? add_unknown(f, out)
+                                                  : sr_logtext_number(out, outcome->nth);
     default:
         return true;
     }
@@ -148,71 +150,72 @@ static bool settle(sr_buffer *out, size_t len, bool done)
 }
 
 /*
- * A record holds one piece for each run of early items, each after its length. Late items go between the
+ * The early items of a line: one piece for each run of them, each after its length. Late items go between the
  * pieces; only the program knows where.
  */
 typedef uint32_t piece_len;
 
 /* Adds the items from *i up to the next late one as one piece. */
-static bool add_piece(const sr_logformat *f, const sr_logsource *source, size_t *i, sr_buffer *record)
+static bool add_piece(const sr_logformat *f, const sr_logsource *source, size_t *i, sr_buffer *pieces)
 {
     piece_len len = 0;
-    size_t at = sr_buffer_len(record);
-    if (!sr_buffer_add(record, &len, sizeof len))
+    size_t at = sr_buffer_len(pieces);
+    if (!sr_buffer_add(pieces, &len, sizeof len))
         return false;
     for (; *i < f->count && !is_late(&f->items[*i]); ++*i)
-        if (!add_early(f, &f->items[*i], source, record))
+        if (!add_early(f, &f->items[*i], source, pieces))
             return false;
-    size_t all = sr_buffer_len(record) - at - sizeof len;
+    size_t all = sr_buffer_len(pieces) - at - sizeof len;
     if (all > UINT32_MAX)
         return false;
     len = (piece_len)all;
-    memcpy(sr_buffer_at(record) + at, &len, sizeof len);
+    memcpy(sr_buffer_at(pieces) + at, &len, sizeof len);
     return true;
 }
 
-bool sr_logformat_early(sr_logformat *f, const sr_logsource *source, sr_buffer *record)
+bool sr_logformat_early(sr_logformat *f, const sr_logsource *source, sr_buffer *pieces)
 {
-    size_t before = sr_buffer_len(record), i = 0;
+    size_t before = sr_buffer_len(pieces), i = 0;
     bool done = true;
     while (done && i < f->count) {
         if (is_late(&f->items[i]))
             i++;
         else
-            done = add_piece(f, source, &i, record);
+            done = add_piece(f, source, &i, pieces);
     }
-    return settle(record, before, done);
+    return settle(pieces, before, done);
 }
 
-/* Takes the next piece of a record. If the record is malformed, returns no bytes. */
-static sr_bytes take_piece(sr_bytes *record)
+/* Takes the next piece. If it is malformed, returns no bytes. */
+static sr_bytes take_piece(sr_bytes *pieces)
 {
     piece_len len = 0;
-    if (record->len >= sizeof len)
-        memcpy(&len, record->at, sizeof len);
-    if (record->len < sizeof len || record->len - sizeof len < len)
-        return *record = sr_bytes_of(NULL, 0);
-    sr_bytes piece = sr_bytes_of(record->at + sizeof len, len);
-    *record = sr_bytes_of(piece.at + len, record->len - sizeof len - len);
+    if (pieces->len >= sizeof len)
+        memcpy(&len, pieces->at, sizeof len);
+    if (pieces->len < sizeof len || pieces->len - sizeof len < len)
+        return *pieces = sr_bytes_of(NULL, 0);
+    sr_bytes piece = sr_bytes_of(pieces->at + sizeof len, len);
+    *pieces = sr_bytes_of(piece.at + len, pieces->len - sizeof len - len);
     return piece;
 }
 
-bool sr_logformat_late(const sr_logformat *f, sr_bytes record, const sr_logfacts *facts, sr_buffer *out)
+bool sr_logformat_late(const sr_logformat *f, sr_bytes pieces, const sr_logoutcome *outcome, sr_buffer *out)
 {
     size_t before = sr_buffer_len(out);
     bool done = true, fresh = true; /* fresh: the piece of this run of early items was not written yet */
     for (size_t i = 0; done && i < f->count; i++) {
         bool late = is_late(&f->items[i]);
         if (late)
-            done = add_late(f, &f->items[i], facts, out);
+            done = add_late(f, &f->items[i], outcome, out);
         else if (fresh)
-            done = add(out, take_piece(&record));
+            done = add(out, take_piece(&pieces));
         fresh = late;
     }
     return settle(out, before, done && sr_buffer_add(out, "\n", 1));
 }
 
-bool sr_logformat_line(sr_logformat *f, const sr_logsource *source, const sr_logfacts *facts, sr_buffer *out)
+bool sr_logformat_line(sr_logformat *f, const sr_logsource *source, const sr_logoutcome *outcome,
+                       sr_buffer *out)
 {
     size_t before = sr_buffer_len(out);
     bool done = true;
@@ -221,7 +224,7 @@ bool sr_logformat_line(sr_logformat *f, const sr_logsource *source, const sr_log
         if (item->kind == SR_LOG_TEXT)
             done = add_text(item, out);
         else
-            done = is_late(item) ? add_late(f, item, facts, out) : add_early(f, item, source, out);
+            done = is_late(item) ? add_late(f, item, outcome, out) : add_early(f, item, source, out);
     }
     return settle(out, before, done && sr_buffer_add(out, "\n", 1));
 }

@@ -95,21 +95,22 @@ typedef struct sr_logsource {
 #define SR_LOG_BYTES_UNKNOWN UINT64_MAX
 #define SR_LOG_NTH_UNKNOWN UINT32_MAX
 
-typedef struct sr_logfacts {
+typedef struct sr_logoutcome {
     int status;                         /* 0: none was sent */
     uint64_t body_bytes, bytes;         /* SR_LOG_BYTES_UNKNOWN */
     int64_t total_ns, queue_ns, app_ns; /* below 0: unknown */
     bool aborted, kept;
     uint32_t nth; /* request of its connection, from 0; SR_LOG_NTH_UNKNOWN */
-} sr_logfacts;
+} sr_logoutcome;
 
 /*
- * All three append, and return false for lack of memory, with `out` as it was. A record can be read only by
- * the program that wrote it. Its size is that of the line without the late items. Lines end with "\n".
+ * All three append, and return false for lack of memory, with what they append to as it was. Pieces can be read only by
+ * the program that wrote them. Their size is that of the line without the late items. Lines end with "\n".
  */
-bool sr_logformat_early(sr_logformat *f, const sr_logsource *source, sr_buffer *record);
-bool sr_logformat_late(const sr_logformat *f, sr_bytes record, const sr_logfacts *facts, sr_buffer *out);
-bool sr_logformat_line(sr_logformat *f, const sr_logsource *source, const sr_logfacts *facts, sr_buffer *out);
+bool sr_logformat_early(sr_logformat *f, const sr_logsource *source, sr_buffer *pieces);
+bool sr_logformat_late(const sr_logformat *f, sr_bytes pieces, const sr_logoutcome *outcome, sr_buffer *out);
+bool sr_logformat_line(sr_logformat *f, const sr_logsource *source, const sr_logoutcome *outcome,
+                       sr_buffer *out);
 
 /*
  * For `get`: the value of the first field of that name in the bytes of a head, "Name: value\r\n" and so on. A

@@ -13,7 +13,7 @@ static sr_bytes all_of(const sr_buffer *b)
     return sr_bytes_of(b->data ? sr_buffer_at(b) : "", sr_buffer_len(b));
 }
 
-static sr_bytes number(sr_logrequest *v, uint64_t n)
+static sr_bytes number(sr_logvalues *v, uint64_t n)
 {
     char digits[SR_DECIMAL_MAX];
     sr_bytes text = sr_decimal(digits + sizeof digits, n);
@@ -21,14 +21,14 @@ static sr_bytes number(sr_logrequest *v, uint64_t n)
     return sr_buffer_add_bytes(&v->scratch, text) ? all_of(&v->scratch) : none;
 }
 
-static sr_bytes span(const sr_logrequest *v, sr_span s)
+static sr_bytes span(const sr_logvalues *v, sr_span s)
 {
     return sr_span_in(v->base, s);
 }
 
 /* --- the request line --- */
 
-static sr_bytes path_of(sr_logrequest *v)
+static sr_bytes path_of(sr_logvalues *v)
 {
     sr_bytes path = span(v, v->request->path);
     if (!path.len || (path.at[0] != '/' && !v->refused))
@@ -44,7 +44,7 @@ static sr_bytes path_of(sr_logrequest *v)
 }
 
 /* Returns REQUEST_URI, after what the scratch buffer already holds. */
-static bool add_uri(sr_logrequest *v)
+static bool add_uri(sr_logvalues *v)
 {
     const sr_request *q = v->request;
     sr_buffer *b = &v->scratch;
@@ -57,7 +57,7 @@ static bool add_uri(sr_logrequest *v)
            (!q->has_query || (sr_buffer_add(b, "?", 1) && sr_buffer_add_bytes(b, span(v, q->query))));
 }
 
-static sr_bytes uri_of(sr_logrequest *v)
+static sr_bytes uri_of(sr_logvalues *v)
 {
     sr_bytes target = span(v, v->request->target);
     if (target.len && target.at[0] == '/')
@@ -66,13 +66,13 @@ static sr_bytes uri_of(sr_logrequest *v)
     return add_uri(v) ? all_of(&v->scratch) : none;
 }
 
-static sr_bytes protocol_of(const sr_logrequest *v)
+static sr_bytes protocol_of(const sr_logvalues *v)
 {
     return v->request->minor ? SR_BYTES("HTTP/1.1") : SR_BYTES("HTTP/1.0");
 }
 
 /* Joins method, REQUEST_URI and protocol. For most requests this is the line that was received. */
-static sr_bytes line_of(sr_logrequest *v)
+static sr_bytes line_of(sr_logvalues *v)
 {
     const sr_request *q = v->request;
     sr_buffer *b = &v->scratch;
@@ -134,9 +134,9 @@ static bool add_field(sr_buffer *b, sr_bytes value, bool first, bool cookie)
     return (first || sr_buffer_add(b, cookie ? "; " : ", ", 2)) && sr_buffer_add_bytes(b, value);
 }
 
-static sr_bytes host_of(sr_logrequest *v);
+static sr_bytes host_of(sr_logvalues *v);
 
-static sr_bytes field_of(sr_logrequest *v, sr_bytes name)
+static sr_bytes field_of(sr_logvalues *v, sr_bytes name)
 {
     const sr_request *q = v->request;
     sr_bytes found = none;
@@ -170,7 +170,7 @@ static sr_bytes field_of(sr_logrequest *v, sr_bytes name)
 /*
  * The value of HTTP_HOST. The authority of an absolute-form target has taken its place already (sr_request).
  */
-static sr_bytes host_of(sr_logrequest *v)
+static sr_bytes host_of(sr_logvalues *v)
 {
     const sr_request *q = v->request;
     if (v->said && v->forwarded.host.at)
@@ -182,7 +182,7 @@ static sr_bytes host_of(sr_logrequest *v)
 }
 
 /* The first field of that name, as received. */
-static sr_bytes received_of(const sr_logrequest *v, sr_bytes name)
+static sr_bytes received_of(const sr_logvalues *v, sr_bytes name)
 {
     const sr_request *q = v->request;
     for (uint32_t i = 0; i < q->n_fields; i++)
@@ -193,7 +193,7 @@ static sr_bytes received_of(const sr_logrequest *v, sr_bytes name)
 
 /* --- items --- */
 
-static sr_bytes port_of(sr_logrequest *v)
+static sr_bytes port_of(sr_logvalues *v)
 {
     if (!v->said)
         return v->server_port;
@@ -201,7 +201,7 @@ static sr_bytes port_of(sr_logrequest *v)
     return number(v, sr_forwarded_server_port(&v->forwarded, host));
 }
 
-static sr_bytes id_of(sr_logrequest *v)
+static sr_bytes id_of(sr_logvalues *v)
 {
     char made[SR_REQUEST_ID_MADE];
     sr_bytes id = v->trusted && v->request ? sr_traced_id(v->request, v->base) : none;
@@ -213,7 +213,7 @@ static sr_bytes id_of(sr_logrequest *v)
 }
 
 /* What was received of a request that was refused, most often before it was complete. */
-static sr_bytes refused_get(sr_logrequest *v, const sr_logitem *item)
+static sr_bytes refused_get(sr_logvalues *v, const sr_logitem *item)
 {
     const sr_request *q = v->request;
     switch (item->kind) {
@@ -241,7 +241,7 @@ static sr_bytes refused_get(sr_logrequest *v, const sr_logitem *item)
 }
 
 /* As the application sees it. */
-static sr_bytes complete_get(sr_logrequest *v, const sr_logitem *item)
+static sr_bytes complete_get(sr_logvalues *v, const sr_logitem *item)
 {
     switch (item->kind) {
     case SR_LOG_REQUEST_LINE:
@@ -273,7 +273,7 @@ static sr_bytes complete_get(sr_logrequest *v, const sr_logitem *item)
     }
 }
 
-sr_bytes sr_logrequest_get(sr_logrequest *v, const sr_logitem *item)
+sr_bytes sr_logvalues_get(sr_logvalues *v, const sr_logitem *item)
 {
     sr_fact fact;
     switch (item->kind) {
@@ -294,7 +294,7 @@ sr_bytes sr_logrequest_get(sr_logrequest *v, const sr_logitem *item)
     }
 }
 
-void sr_logrequest_free(sr_logrequest *v)
+void sr_logvalues_free(sr_logvalues *v)
 {
     sr_buffer_free(&v->scratch);
 }

@@ -1,18 +1,18 @@
 #ifndef SR_LOGVALUES_H
 #define SR_LOGVALUES_H
 /*
- * values: what a log line says of a request, out of one struct of facts. Of a complete request the values equal those of
+ * values: what a log line says of a request, out of one struct. Of a complete request the values equal those of
  * the %env that the application gets (xs/env.c, xs/forwarded.c), so that a line is the same wherever it is
  * made, as long as the application has not changed its %env. Of a refused one they are what the client has sent.
  *
- * Owner: everything it points to is the caller's; sr_logrequest_free frees the scratch. Thread: one at a
+ * Owner: everything it points to is the caller's; sr_logvalues_free frees the scratch. Thread: one at a
  * time. No I/O.
  * Failure: a value for which there is no memory is missing.
  */
 #include "../http/forwarded.h"
 #include "format.h"
 
-typedef struct sr_logrequest {
+typedef struct sr_logvalues {
     const sr_request *request; /* NULL: not even the method of a refused one is known */
     const char *base;          /* bytes that its spans point into */
     bool refused;              /* it may not be complete, and its values are as received */
@@ -30,11 +30,11 @@ typedef struct sr_logrequest {
     sr_bytes rule, reason;  /* why it was refused: the rule that it has broken, and the name of the reason */
 
     sr_buffer scratch; /* private; zeroed at first */
-} sr_logrequest;
+} sr_logvalues;
 
 /* The value of an item of a kind before SR_LOG_CUSTOM; valid until the next call. NULL at: there is none. */
-sr_bytes sr_logrequest_get(sr_logrequest *v, const sr_logitem *item);
+sr_bytes sr_logvalues_get(sr_logvalues *v, const sr_logitem *item);
 
-void sr_logrequest_free(sr_logrequest *v);
+void sr_logvalues_free(sr_logvalues *v);
 
 #endif

@@ -44,20 +44,20 @@ static values request(void)
     return v;
 }
 
-static const sr_logfacts nothing = {.body_bytes = SR_LOG_BYTES_UNKNOWN,
-                                    .bytes = SR_LOG_BYTES_UNKNOWN,
-                                    .total_ns = -1,
-                                    .queue_ns = -1,
-                                    .app_ns = -1,
-                                    .nth = SR_LOG_NTH_UNKNOWN};
-static const sr_logfacts all = {.status = 200,
-                                .body_bytes = 1234,
-                                .bytes = 1400,
-                                .total_ns = 2345678901,
-                                .queue_ns = 12345,
-                                .app_ns = 999,
-                                .kept = true,
-                                .nth = 7};
+static const sr_logoutcome nothing = {.body_bytes = SR_LOG_BYTES_UNKNOWN,
+                                      .bytes = SR_LOG_BYTES_UNKNOWN,
+                                      .total_ns = -1,
+                                      .queue_ns = -1,
+                                      .app_ns = -1,
+                                      .nth = SR_LOG_NTH_UNKNOWN};
+static const sr_logoutcome all = {.status = 200,
+                                  .body_bytes = 1234,
+                                  .bytes = 1400,
+                                  .total_ns = 2345678901,
+                                  .queue_ns = 12345,
+                                  .app_ns = 999,
+                                  .kept = true,
+                                  .nth = 7};
 
 static sr_logformat *compiled(const char *format, size_t len)
 {
@@ -70,35 +70,35 @@ static sr_logformat *compiled(const char *format, size_t len)
 }
 
 /* The line in one go and in two, which are the same; into out */
-static bool line(const char *format, values *v, const sr_logfacts *facts, sr_buffer *out)
+static bool line(const char *format, values *v, const sr_logoutcome *outcome, sr_buffer *out)
 {
     sr_logformat *f = compiled(format, strlen(format));
     sr_logsource source = {.ctx = v, .get = value, .wall = 1700000000123456789, .pid = 4711};
-    sr_buffer record = {0}, split = {0};
+    sr_buffer pieces = {0}, split = {0};
     if (!f)
         return false;
-    sr_buffer_add(&record, "before", 6); /* both append */
+    sr_buffer_add(&pieces, "before", 6); /* both append */
     sr_buffer_add(&split, "before", 6);
     sr_buffer_reset(out);
-    bool done = sr_logformat_line(f, &source, facts, out) && sr_logformat_early(f, &source, &record);
+    bool done = sr_logformat_line(f, &source, outcome, out) && sr_logformat_early(f, &source, &pieces);
     if (done) {
-        size_t len = sr_buffer_len(&record) - 6;
-        sr_bytes bytes = sr_bytes_of(guarded(sr_buffer_at(&record) + 6, len), len);
-        done = sr_logformat_late(f, bytes, facts, &split) &&
+        size_t len = sr_buffer_len(&pieces) - 6;
+        sr_bytes bytes = sr_bytes_of(guarded(sr_buffer_at(&pieces) + 6, len), len);
+        done = sr_logformat_late(f, bytes, outcome, &split) &&
                sr_buffer_len(&split) == sr_buffer_len(out) + 6 &&
                !memcmp(sr_buffer_at(&split) + 6, sr_buffer_at(out), sr_buffer_len(out));
     }
-    sr_buffer_free(&record);
+    sr_buffer_free(&pieces);
     sr_buffer_free(&split);
     sr_logformat_free(f);
     return done;
 }
 
-static void is_line(const char *format, const sr_logfacts *facts, const char *want)
+static void is_line(const char *format, const sr_logoutcome *outcome, const char *want)
 {
     sr_buffer out = {0};
     values v = request();
-    ok(line(format, &v, facts, &out), "%s: early and late are the whole", format);
+    ok(line(format, &v, outcome, &out), "%s: early and late are the whole", format);
     is_bytes(sr_buffer_at(&out), sr_buffer_len(&out) - 1, want, format);
     sr_buffer_free(&out);
 }
@@ -160,7 +160,7 @@ static void items(void)
     is_line("%s%s %% %l%b", &all, "200200 % -1234");
     is_line("%D", &all, "2345678");
     is_line("[%{100%% {of} %Y}t]", &all, "[[100% {of} 2023]]");
-    sr_logfacts cut = all;
+    sr_logoutcome cut = all;
     cut.aborted = true;
     is_line(
         "ltsv", &cut,
@@ -203,11 +203,11 @@ static void random_lines(void)
                 v.at[i] = bytes;
                 v.len[i] = (size_t)rand_r(&seed) % (rand_r(&seed) % 8 ? 20 : sizeof bytes);
             }
-        sr_logfacts facts = rand_r(&seed) % 2 ? all : nothing;
-        facts.total_ns = rand_r(&seed);
-        facts.status = rand_r(&seed) % 1000;
-        facts.aborted = rand_r(&seed) % 2;
-        same = line(format, &v, &facts, &out);
+        sr_logoutcome outcome = rand_r(&seed) % 2 ? all : nothing;
+        outcome.total_ns = rand_r(&seed);
+        outcome.status = rand_r(&seed) % 1000;
+        outcome.aborted = rand_r(&seed) % 2;
+        same = line(format, &v, &outcome, &out);
         for (size_t i = 0; same && i + 1 < sr_buffer_len(&out); i++)
             same = sr_buffer_at(&out)[i] >= 0x20 && sr_buffer_at(&out)[i] < 0x7f;
         if (!same)
@@ -242,8 +242,8 @@ static void long_values(void)
     free(format);
 }
 
-/* A record of another program, or of none, gives a wrong line, but reads no byte beside it */
-static void bad_records(void)
+/* Pieces of another program, or of none, give a wrong line, but reads no byte beside it */
+static void bad_pieces(void)
 {
     sr_logformat *f = compiled("a %s b %s c", 11);
     unsigned seed = 1;
@@ -257,7 +257,7 @@ static void bad_records(void)
         done = sr_logformat_late(f, sr_bytes_of(guarded(bytes, len), len), &all, &out);
         sr_buffer_free(&out);
     }
-    ok(done, "a record that is none");
+    ok(done, "pieces that are none");
     sr_logformat_free(f);
 }
 
@@ -324,7 +324,7 @@ int main(void)
     presets();
     random_lines();
     long_values();
-    bad_records();
+    bad_pieces();
     embedding();
     fields();
     return done_testing();
