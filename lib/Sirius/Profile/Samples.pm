@@ -1,0 +1,155 @@
+package Sirius::Profile::Samples;
+
+use strict;
+use warnings;
+
+my $WAITING = '[waiting]';
+
+sub add {
+    my ( $self, $frames, $kind, $times ) = @_;
+    my $counts = $self->{counts}{ join ';', map {tr/;\n/, /r} @$frames } ||= [ 0, 0 ];
+    $counts->[ $kind eq 'wait' ? 1 : 0 ] += $times // 1;
+    return;
+}
+
+sub cut { return shift->{cut} }
+
+sub failed { return shift->{failed} }
+
+sub folded {
+    my $self = shift;
+    my @lines;
+    for my $stack ( sort keys %{ $self->{counts} } ) {
+        my ( $cpu, $wait ) = @{ $self->{counts}{$stack} };
+        push @lines, "$stack $cpu\n"           if $cpu;
+        push @lines, "$stack;$WAITING $wait\n" if $wait;
+    }
+    return join '', @lines;
+}
+
+sub from_folded {
+    my ( $class, $text ) = @_;
+    my $self = $class->new;
+    my $at   = 0;
+    for my $line ( split /\n/, $text ) {
+        $at++;
+        next if $line =~ /\A\s*(?:#|\z)/;
+        my ( $stack, $times ) = $line =~ /\A(\S.*?)\s+([0-9]{1,15})\s*\z/
+            or die "line $at is not a stack with a count: " . substr( $line, 0, 60 ) . "\n";
+        my @frames = split /;/, $stack;
+        my $waits  = @frames && $frames[-1] eq $WAITING ? pop @frames : undef;
+        $self->add( \@frames, defined $waits ? 'wait' : 'cpu', $times );
+        $self->{taken} += $times;
+    }
+    return $self;
+}
+
+sub hz { return shift->{hz} }
+
+sub new {
+    my ( $class, %facts ) = @_;
+    return bless { cut => 0, failed => 0, hz => undef, seconds => undef, taken => 0, %facts, counts => {} },
+        $class;
+}
+
+sub seconds { return shift->{seconds} }
+
+sub stacks {
+    my $self = shift;
+    return map { [ [ split /;/, $_ ], @{ $self->{counts}{$_} } ] } sort keys %{ $self->{counts} };
+}
+
+sub taken { return shift->{taken} }
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Profile::Samples - a profile in memory: stacks, and how often each was seen
+
+=head1 SYNOPSIS
+
+  use Sirius::Profile::Samples;
+
+  my $samples = Sirius::Profile::Samples->new( seconds => 10, hz => 99, taken => 2, cut => 0, failed => 0 );
+  $samples->add( [ 'GET /report', 'Shop::report lib/Shop.pm:12', 'Shop::sum lib/Shop.pm:30' ], 'cpu' );
+  $samples->add( [ 'GET /report', 'Shop::report lib/Shop.pm:14', 'DBI::st::execute (XS)' ],    'wait' );
+  print $samples->folded;
+
+=head1 DESCRIPTION
+
+A stack is a list of labels, outermost first. The first one is the request, as C<GET /report>, or the process. The others are frames:
+
+  Shop::sum lib/Shop.pm:30    a sub, with the file and the line where it is
+  JSON::XS::encode (XS)       a sub in C
+  CORE::match (C)             a function of perl itself: regular expressions, sort, input and output, sleep ...
+  (eval) (eval 3):1           a string that is evaluated
+  (require) lib/Shop.pm:3     a file that is loaded
+  (sort block), (regex code), (signal handler), (format)
+  (moved)                     frames further in changed too fast to be read
+
+All are bytes, in which everything but printable ASCII is C<\xNN>. A semicolon in them becomes a comma.
+
+A stack that waits (for a socket, a lock, a child, a timer ...) is counted apart from one that is on CPU or wants to be.
+
+=head1 METHODS
+
+=head2 add
+
+  $samples->add( \@frames, $kind );
+  $samples->add( \@frames, $kind, $times );
+
+Counts a stack. C<$kind> is C<cpu> or C<wait>. It does not change L</taken>.
+
+=head2 cut
+
+How many samples have L<frames that were not read|/DESCRIPTION>.
+
+=head2 failed
+
+How many samples were not taken although their process was there.
+
+=head2 folded
+
+  my $text = $samples->folded;
+
+One line for each stack, in a fixed order: its labels with C<;> between them, a space, and the count. The last label of one that waits
+is C<[waiting]>. It is the format of F<stackcollapse-*.pl> and F<flamegraph.pl>.
+
+=head2 from_folded
+
+  my $samples = Sirius::Profile::Samples->from_folded($text);
+
+The other way round. Dies with C<line N is not a stack with a count>. L</seconds> and L</hz> are undefined.
+
+=head2 hz
+
+How many samples were to be taken of each process in a second.
+
+=head2 new
+
+  my $samples = Sirius::Profile::Samples->new( seconds => 10, hz => 99, taken => 990, cut => 3, failed => 0 );
+
+=head2 seconds
+
+How long they were taken.
+
+=head2 stacks
+
+  for my $stack ( $samples->stacks ) {
+      my ( $frames, $cpu, $wait ) = @$stack;
+  }
+
+All of them, in a fixed order, with how often each was on CPU, and was waiting.
+
+=head2 taken
+
+The number of samples.
+
+=head1 SEE ALSO
+
+L<Sirius::OS::Stack>.
+
+=cut
