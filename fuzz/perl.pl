@@ -509,7 +509,7 @@ sub wrong {
     return join "\n", @wrong;
 }
 
-$engine = Sirius::Worker::Engine->new( {
+$engine = Sirius::Worker::RequestLoop->new( {
     ( map { $_ => 0 } qw(generation max_requests max_rss multiprocess row soon_requests) ),
     edge       => -1,                                         # this process has started none
     listeners  => [ [ Socket::AF_UNIX(), 'fuzz', 80, 0 ] ],

@@ -5,7 +5,7 @@ use warnings;
 
 use Sirius::OS::Invocation ();    # first, as it notes how this program was started
 use PerlIO::scalar         ();    # for psgi.input of small bodies; loaded before the fork, not in each worker
-use Sirius::PSGI::Cleanup  ();    # the engine calls these three
+use Sirius::PSGI::Cleanup  ();    # xs calls these three
 use Sirius::PSGI::Response ();
 use Sirius::PSGI::Socket   ();
 use XSLoader               ();

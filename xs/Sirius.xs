@@ -1,7 +1,7 @@
 #include "sirius.h"
 
 #include "accesslog.h"
-#include "engine.h"
+#include "requestloop.h"
 #include "env.h"
 #include "file.h"
 #include "lazy.h"
@@ -60,7 +60,7 @@ static void sirius_not_created(pTHX_ const char *what, int err, const char *call
     croak("sirius: cannot create %s: %s (%s)\n", what, why, calls);
 }
 
-MODULE = Sirius    PACKAGE = Sirius::Worker::Engine
+MODULE = Sirius    PACKAGE = Sirius::Worker::RequestLoop
 
 PROTOTYPES: DISABLE
 
@@ -75,7 +75,7 @@ BOOT:
     CvXSUBANY(newXS("Sirius::PSGI::Writer::write", sirius_xs_writer_write, __FILE__)).any_i32 = 0;
     CvXSUBANY(newXS("Sirius::PSGI::Writer::put", sirius_xs_writer_write, __FILE__)).any_i32 = 1;
     newXS("Sirius::PSGI::Writer::close", sirius_xs_writer_close, __FILE__);
-    newXS("Sirius::Worker::Engine::CLONE_SKIP", sirius_xs_skip, __FILE__);
+    newXS("Sirius::Worker::RequestLoop::CLONE_SKIP", sirius_xs_skip, __FILE__);
     newXS("Sirius::Scoreboard::CLONE_SKIP", sirius_xs_skip, __FILE__);
     newXS("Sirius::PSGI::Writer::CLONE_SKIP", sirius_xs_skip, __FILE__);
     sirius_signals_boot(aTHX);

@@ -61,7 +61,7 @@ void sirius_accesslog_open(pTHX_ sirius *s, HV *conf)
     SV **format = hv_fetchs(conf, "format", 0);
     size_t count;
     if (!format || !SvROK(*format) || !sv_derived_from(*format, "Sirius::LogFormat"))
-        croak("Sirius::Worker::Engine->new: the format of access_log is not a Sirius::LogFormat");
+        croak("Sirius::Worker::RequestLoop->new: the format of access_log is not a Sirius::LogFormat");
     Newxz(s->log, 1, sirius_accesslog);
     s->log->format = SvREFCNT_inc(SvRV(*format));
     s->log->view.scratch = &s->log->scratch;

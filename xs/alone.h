@@ -4,7 +4,7 @@
  * alone: the edge that this process has started itself, as there is no supervisor (--workers 0). Nobody else starts another one
  * when it ends, or hears of what it has counted.
  *
- * Owner: the engine; the descriptor is that of Sirius::Edge::Beside. Thread: that of perl.
+ * Owner: the request loop; the descriptor is that of Sirius::Edge::Beside. Thread: that of perl.
  */
 #include "perlapi.h"
 

@@ -4,7 +4,7 @@
  * ending: when a worker has to end, and why: it has served so many requests, has become too large, or the application wants
  * it (psgix.harakiri.commit).
  *
- * Owner: the engine. Thread: that of perl. Failure: where the size can't be read it is 0, so that limit is never reached.
+ * Owner: the request loop. Thread: that of perl. Failure: where the size can't be read it is 0, so that limit is never reached.
  */
 #include "perlapi.h"
 

@@ -12,7 +12,7 @@
  * There is one hash for each recent shape. A shape is the listener and the list of field names; most requests
  * have the names of one before.
  *
- * Owner: the engine. Thread: that of perl; another interpreter has no pool. Failure: perl's, which ends the
+ * Owner: the request loop. Thread: that of perl; another interpreter has no pool. Failure: perl's, which ends the
  * process without memory.
  */
 #include "input.h"

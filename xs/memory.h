@@ -3,7 +3,7 @@
 /*
  * memory: perl exits because it gets no memory ("Out of memory!", status 1).
  *
- * Owner: the engine; the descriptor is that of its generation. Thread: that of perl.
+ * Owner: the request loop; the descriptor is that of its generation. Thread: that of perl.
  */
 #include "perlapi.h"
 

@@ -5,7 +5,7 @@
 
 #include <sys/uio.h>
 
-/* Memory that one response after the other uses. Owner: the engine. */
+/* Memory that one response after the other uses. Owner: the request loop. */
 typedef struct sirius_scratch {
     struct iovec *iov; /* as many as the largest response so far has needed. Owned */
     size_t iov_cap;

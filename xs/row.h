@@ -3,7 +3,7 @@
 /*
  * row: the row of this worker in the scoreboard. Only this process writes to it (share/scoreboard.h).
  *
- * Owner: the engine, which holds the object that the memory belongs to. Thread: that of perl; a handler of a signal may
+ * Owner: the request loop, which holds the object that the memory belongs to. Thread: that of perl; a handler of a signal may
  * tell the place.
  */
 #include "perlapi.h"

@@ -36,7 +36,7 @@ sr_sleepers *sirius_sleepers_map(pTHX_ int fd)
     if (fstat(fd, &st) == 0 && st.st_size == SR_SLEEPERS_BYTES)
         at = mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
-        croak("Sirius::Worker::Engine->new: sleepers: %s\n", Strerror(errno));
+        croak("Sirius::Worker::RequestLoop->new: sleepers: %s\n", Strerror(errno));
     return at;
 }
 

@@ -168,7 +168,7 @@ static Signal_t deferring_handler(int sig)
 
 /*
  * Under plackup the application is loaded before this module. The handlers it has installed by then go through perl's own
- * functions: their signals would not wake the engine, or not wait for it.
+ * functions: their signals would not wake the worker, or not wait for its code.
  */
 static void adopt(void)
 {

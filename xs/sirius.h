@@ -3,7 +3,7 @@
 /*
  * What the files of xs/ share. They are the only code that knows both Perl and src/worker.
  *
- * Thread: everything here runs on the thread of perl. Owner: the object Sirius::Worker::Engine, of which a process
+ * Thread: everything here runs on the thread of perl. Owner: the object Sirius::Worker::RequestLoop, of which a process
  * has one.
  *
  * Each member is of the file whose header declares its struct. "Counted" means that the pointer holds a reference;

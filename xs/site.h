@@ -3,7 +3,7 @@
 /*
  * site: what all requests of a listener have in common.
  *
- * Owner: the engine, which has one for each listener, by its index. Thread: that of perl.
+ * Owner: the request loop, which has one for each listener, by its index. Thread: that of perl.
  */
 #include "perlapi.h"
 

@@ -25,7 +25,7 @@ typedef struct sirius_turn {
     sirius_io io;
 } sirius_turn;
 
-/* The engine of this process while it serves, else NULL: what callbacks of PSGI use. */
+/* The request loop of this process while it runs, else NULL: what callbacks of PSGI use. */
 extern sirius *sirius_current;
 sirius *sirius_own(pTHX); /* the same, but NULL in a thread of the application */
 /*

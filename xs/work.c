@@ -165,7 +165,7 @@ void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row, uint32_t gene
               theirs, ours);
     }
     if (err)
-        croak("Sirius::Worker::Engine->new: the edge does not answer: %s\n", Strerror(err));
+        croak("Sirius::Worker::RequestLoop->new: the edge does not answer: %s\n", Strerror(err));
     atomic_store_explicit(&s->row.of->pid, getpid(), memory_order_relaxed);
     sirius_row_state(&s->row, SR_WORKER_STARTING, sr_clock_monotonic()); /* --after-fork has not run yet */
 }

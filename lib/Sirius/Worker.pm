@@ -19,7 +19,7 @@ use Sirius::OS::Limits;
 use Sirius::OS::Memory;
 use Sirius::OS::Signals;
 use Sirius::OS::Title;
-use Sirius::Worker::Engine;
+use Sirius::Worker::RequestLoop;
 use overload ();
 
 # characters of a text for another process, so that the pipe does not split the line
@@ -31,7 +31,7 @@ my %NUMBER;
 # Its handlers restart what they interrupt. Not the one of USR2, whose trace must come from inside a call
 my @RESTARTS = @NUMBER{qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1)};
 
-# The engine that is serving, for an application that calls exit; and the edge that this process has started
+# The request loop that runs, for an application that calls exit; and the edge that this process has started
 my ( $serving, $beside );
 
 # Where a worker tells its generation why it ends
@@ -90,7 +90,7 @@ sub handlers {
 }
 
 # True in a child that the application has forked; the child ends by the signal as if there were no handler.
-# The engine has removed the handlers there, but a `local $SIG{TERM}` brings one back
+# xs has removed the handlers there, but a `local $SIG{TERM}` brings one back
 sub in_child {
     my ( $self, $signal ) = @_;
     return 0 if !$self->{pid} || $self->{pid} == $$;
@@ -115,7 +115,7 @@ sub new {
 
 sub prepare {
     my $self = shift;
-    $self->{engine_conf} = $self->_engine_conf;
+    $self->{loop_conf} = $self->_loop_conf;
     $self->_flush_errors if !$self->{builder};
     return
         if !$self->{multiprocess} || defined $self->{conf}{warm_up_workers} || !@{ $self->{repeats} || [] };
@@ -143,9 +143,9 @@ sub run {
         $self->_arm if $builder;    # the application may have replaced handlers while it was loaded
         Sirius::OS::Signals->restart(@RESTARTS);
     }
-    my $conf = delete $self->{engine_conf};
+    my $conf = delete $self->{loop_conf};
     $self->_flush_errors if $builder || !$conf;
-    my $engine = $self->{engine} = Sirius::Worker::Engine->new( $conf || $self->_engine_conf );
+    my $loop = $self->{loop} = Sirius::Worker::RequestLoop->new( $conf || $self->_loop_conf );
     die "--after-fork failed\n"
         if $self->{multiprocess} && $self->{conf}{after_fork} && !$self->_run_hook( after_fork => $self );
 
@@ -156,24 +156,24 @@ sub run {
     $self->{loading} = 0;
     $self->{asked} ||= 'drain' if defined $heard && $heard eq 'unheard';
 
-    # A signal that came before there was an engine
+    # A signal that came before there was a loop
     my $asked = $self->{asked};
-    $serving = $engine;
-    my $why = !$asked ? $engine->serve($app) : $asked eq 'drain' ? 'drained' : 'stopped';
+    $serving = $loop;
+    my $why = !$asked ? $loop->serve($app) : $asked eq 'drain' ? 'drained' : 'stopped';
     while ( $why =~ /\A(edge|retiring|soon|trouble)\b *(.*)/ ) {
         my ( $what, $more ) = ( $1, $2 );
         $self->{tell}->( $what, $more );
         if ( $what eq 'edge' ) {
             last if $self->{beside}->gone;    # the server ends
-            $engine->watch_edge( $self->{beside}->pidfd );
+            $loop->watch_edge( $self->{beside}->pidfd );
         }
-        $why = $engine->serve($app);
+        $why = $loop->serve($app);
     }
     undef $serving;
 
     $self->_run_hook( child_exit => $self, $app );
     undef $beside;
-    delete $self->{engine};
+    delete $self->{loop};
     die "the application has closed descriptors that the server needs\n" if $why eq 'closed';
     return $why;
 }
@@ -192,15 +192,15 @@ sub _ask {
     my ( $self, $what ) = @_;
     $what = 'stop' if $self->{asked};
     $self->{asked} = $what;
-    $self->_leave          if $self->{loading};
-    $self->{engine}->$what if $self->{engine};
+    $self->_leave        if $self->{loading};
+    $self->{loop}->$what if $self->{loop};
     return;
 }
 
-sub _engine_conf {
+sub _loop_conf {
     my $self = shift;
     return {
-        access_log => $self->{access_log} && $self->{access_log}->for_engine,
+        access_log => $self->{access_log} && $self->{access_log}->for_worker,
         edge       => $self->{beside}     && defined $self->{beside}->pidfd ? $self->{beside}->pidfd : -1,
         listeners  => [ map { [ $_->family, $_->name, $_->port, $_->is_tls ] } @{ $self->{listeners} } ],
         $self->_max_requests,
@@ -368,7 +368,7 @@ Sirius::Worker - a worker: takes requests, calls the application, handles signal
 
 =head1 DESCRIPTION
 
-Makes a L<Sirius::Worker::Engine>, which takes requests and calls the application until the worker has to end, and runs
+Makes a L<Sirius::Worker::RequestLoop>, which takes requests and calls the application until the worker has to end, and runs
 the C<child_exit> hook. The same object serves in a forked worker and, with C<--workers 0>, in the process itself.
 
 =head1 SIGNALS
@@ -426,7 +426,7 @@ C<app>, or C<builder> (a sub that returns the application, called in L</run>); C
 started itself and L<Sirius::Process::Single> looks after; C<conf>, a hash from L<Sirius::Config::Options>;
 C<listeners>, L<Sirius::Listen::Listener> objects;
 C<multiprocess>; C<repeats>, requests of the warm-up (L<Sirius::App::WarmUp/repeats>);
-C<report>, a handle for what the engine itself has to tell; C<scoreboard> and C<row>, the number of its row there; C<tell>, called with
+C<report>, a handle for the lines of the request loop; C<scoreboard> and C<row>, the number of its row there; C<tell>, called with
 C<ready> when connections are served from now on, with C<soon> and a reason when a successor should be made ready,
 with C<retiring> when no more are taken, and with C<edge> when that of C<beside> has ended.
 

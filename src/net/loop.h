@@ -2,7 +2,7 @@
 #define SR_LOOP_H
 /*
  * loop: an epoll instance, level-triggered unless the events say EPOLLET, and the events that it has reported.
- * Owner: the engine. Failure: errno.
+ * Owner: the caller. Failure: errno.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
  * sr_tls has what all connections of an edge share: certificates with their keys, settings, keys of tickets.
  * Loading another set does not touch connections that exist.
  *
- * Owner: the engine, of sr_tls, which outlives its connections; each connection, of its transport.
+ * Owner: the edge, of sr_tls, which outlives its connections; each connection, of its transport.
  * Memory: the buffers of a connection exist while it reads or writes.
  * Failure: as transport.h says. Without OpenSSL at build (SR_TLS is not defined) sr_tls_new returns NULL.
  */

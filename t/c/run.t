@@ -1,9 +1,9 @@
-# Compiles and runs t/c/*.c with the engine, sanitizers on: one subtest per program. No Perl in the engine, none in them.
+# Compiles and runs t/c/*.c with src, sanitizers on: one subtest per program. No Perl in src, none in them.
 #   dev/test t/c/run.t :: queue ring             these programs only
 #   CC=clang CFLAGS=-O2 prove t/c/run.t          another compiler, more flags
 #   SIRIUS_C_DIR=/tmp/x CFLAGS=--coverage ...    build in another folder than build/c
 # Objects are kept, and compiled again when their source, a header or the flags have changed. For single programs only those files of
-# the engine are compiled that define what they call.
+# src are compiled that define what they call.
 use strict;
 use warnings;
 use Config;
@@ -139,11 +139,11 @@ sub compile_all {
     return \@objects, \@failed;
 }
 
-# These programs, and the files of the engine that define what they and those files call
+# These programs, and the files of src that define what they and those files call
 sub compile_needed {
-    my ( $engine, @sources ) = @_;
+    my ( $src, @sources ) = @_;
     my ( %defined_in, %seen, @objects, @failed );
-    for my $source (@$engine) {
+    for my $source (@$src) {
         my @names = slurp($source) =~ /^(?!static\b)\w[\w *]*?\b(sr_\w+)[(\[ ;]/mg;
         push @{ $defined_in{$_} }, $source for @names;
     }
@@ -163,7 +163,7 @@ sub library {
     my @objects = map { $_->{object} } grep { $_->{source} !~ m{^\Q$here\E/} } @_;
     my $library = catfile( $dir, 'libsirius.a' );
     unlink $library;
-    is system( 'ar', 'rcs', $library, @objects ), 0, 'engine';
+    is system( 'ar', 'rcs', $library, @objects ), 0, q(src);
     return $library;
 }
 
@@ -184,8 +184,8 @@ my %wanted = map  { $_ => 1 } @ARGV;
 my @tests  = grep { !@ARGV || delete $wanted{ basename( $_, '.c' ) } } sort glob "$here/*.c";
 BAIL_OUT("there is no program $_ in $here") for sort keys %wanted;
 forget_others();
-my @engine = sort glob "$root/src/*/*.c";
-my ( $objects, $failed ) = @ARGV ? compile_needed( \@engine, @tests ) : compile_all( @tests, @engine );
+my @src = sort glob "$root/src/*/*.c";
+my ( $objects, $failed ) = @ARGV ? compile_needed( \@src, @tests ) : compile_all( @tests, @src );
 fail "$_->{source} compiles" or diag slurp("$_->{object}.log") for @$failed;
 
 my $library  = library(@$objects);
@@ -197,7 +197,7 @@ for my $test ( grep { $object{$_} } @tests ) {
     subtest $name => sub {
         my ( $code, $output ) = linked_with( $program, $object{$test}, $library );
         if ( $code && !$complete++ ) {
-            ($objects) = compile_all(@engine);
+            ($objects) = compile_all(@src);
             $library = library(@$objects);
             ( $code, $output ) = linked_with( $program, $object{$test}, $library );
         }

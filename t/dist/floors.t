@@ -47,7 +47,7 @@ my %ORDER = (
         . 'keys limits slow mend others stop edge keeper rights sandbox setup',
     xs =>
         'alone row ending input lazy envpool env logview logformat accesslog call turn socket site file log report text trim '
-        . 'unchunk wire stream response forwarded responder memory shared serve work engine remote place loading pass '
+        . 'unchunk wire stream response forwarded responder memory shared serve work requestloop remote place loading pass '
         . 'poll scoreboard signals spawn stack title',
 );
 

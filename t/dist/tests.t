@@ -97,7 +97,7 @@ my %ELSEWHERE = (
     'lib/Sirius/PSGI/Writer.pm' => 'psgi/streaming',
     'lib/Sirius/Service/Starter.pm' => 'process/reload/starter',
     'lib/Sirius/Worker.pm' => 'process/workers/respawn process/stop/stop log/reopen',
-    'lib/Sirius/Worker/Engine.pm' => 'psgi/suite log/reopen',
+    'lib/Sirius/Worker/RequestLoop.pm' => 'psgi/suite log/reopen',
 
     'src/conn/spools.c' => 'fair/temporary_files c/output',
     'src/conn/accept.c' => 'c/conn fair/room',
@@ -161,7 +161,7 @@ my %ELSEWHERE = (
     'xs/accesslog.c' => 'log/values',
     'xs/ending.c' => 'process/workers/recycling psgi/harakiri',
     'xs/alone.c' => 'process/workers/zero tls/alone',
-    'xs/engine.c' => 'psgi/suite',
+    'xs/requestloop.c' => 'psgi/suite',
     'xs/envpool.c' => 'psgi/env psgi/leavings',
     'xs/file.c' => 'http/sendfile psgi/body',
     'xs/forwarded.c' => 'proxy/forwarded',

@@ -13,7 +13,7 @@ my $faults = Sirius::Test::Faults->new;
 my $server = $faults->start( app => $APP, args => [ qw(--workers 1), '--access-log', "$faults->{dir}/log" ] );
 my ($worker) = $server->workers;
 my @owner    = $server->owners;
-my $MAX      = 60;                 # allocations of the engine for one request; more would be a defect as well
+my $MAX      = 60;                 # allocations of xs and src for one request; more would be a defect as well
 
 # What may become of a request. "eof": not a byte was sent; "cut": a part of what a head has announced
 my $KNOWN = qr/\A(?:whole|500|503|507|eof|cut|reset)\z/;

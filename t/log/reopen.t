@@ -14,16 +14,16 @@ my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 
 sub slurp { return Sirius::Test::Server::slurp(@_) }
 
-# A worker sends itself USR1 when it makes its engine: before what the sub gets is used, or after what it returns is made
+# A worker sends itself USR1 when it makes its request loop: before what the sub gets is used, or after what it returns is made
 sub app {
     my ( $sub, $before ) = @_;
     my $rotate = join q( ), "rename '$dir/error', '$dir/error.1';", 'kill USR1 => $$;';
     return <<"APP";
     {
         no warnings 'redefine';
-        my \$own = \\&Sirius::Worker::Engine::$sub;
+        my \$own = \\&Sirius::Worker::RequestLoop::$sub;
         my \$times = 0;
-        *Sirius::Worker::Engine::$sub = sub {
+        *Sirius::Worker::RequestLoop::$sub = sub {
             my \$first = ( '$sub' eq 'new' || caller eq 'Sirius::Worker' )
                 && Carp::longmess('') !~ /Sirius::Edge::Group/ && !\$times++;
             if ( \$first && $before ) { $rotate }
@@ -37,8 +37,8 @@ APP
 }
 
 my %MOMENT = (
-    'the engine is not made yet'                => [ new => 1 ],
-    'the engine is made, but nobody has it yet' => [ new => 0 ],
+    'the loop is not made yet'                => [ new => 1 ],
+    'the loop is made, but nobody has it yet' => [ new => 0 ],
 );
 
 for my $name ( sort keys %MOMENT ) {

@@ -8,16 +8,16 @@ use Time::HiRes qw(sleep time);
 
 use Sirius;
 
-# An engine that serves nobody until it is told to stop, and does what a line in the file "orders" says
+# A request loop that serves nobody until it is told to stop, and does what a line in the file "orders" says
 our ( $ORDERS, $SUPERVISOR );
 {
     no warnings 'redefine';
-    *Sirius::Worker::Engine::abandon = sub { };
-    *Sirius::Worker::Engine::DESTROY = sub { };
-    *Sirius::Worker::Engine::drain   = sub { my $self = shift; $self->{why} ||= 'drained'; return };
-    *Sirius::Worker::Engine::stop    = sub { my $self = shift; $self->{why} = 'stopped';   return };
-    *Sirius::Worker::Engine::new     = sub { my ( $class, $conf ) = @_; return bless {%$conf}, $class };
-    *Sirius::Worker::Engine::serve   = sub {
+    *Sirius::Worker::RequestLoop::abandon = sub { };
+    *Sirius::Worker::RequestLoop::DESTROY = sub { };
+    *Sirius::Worker::RequestLoop::drain   = sub { my $self = shift; $self->{why} ||= 'drained'; return };
+    *Sirius::Worker::RequestLoop::stop    = sub { my $self = shift; $self->{why} = 'stopped';   return };
+    *Sirius::Worker::RequestLoop::new     = sub { my ( $class, $conf ) = @_; return bless {%$conf}, $class };
+    *Sirius::Worker::RequestLoop::serve   = sub {
         my ( $self, $app ) = @_;
         while ( !$self->{why} ) {
             my $ended = '';

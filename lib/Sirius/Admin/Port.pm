@@ -29,7 +29,7 @@ use constant {
 };
 
 # For a process without an application that answers small requests; other settings keep their defaults
-my %ENGINE = (
+my %LIMITS = (
     graceful_timeout => 2,
     header_timeout   => 5,
     max_connections  => 100,
@@ -257,7 +257,7 @@ sub _conf {
     my $conf    = shift;
     my @own     = grep { !$_->{plackup} } Sirius::Config::Options->rows;
     my %default = map  { Sirius::Config::Options->key( $_->{name} ) => $_->{default} } @own;
-    return { %default, %ENGINE, ( map { $_ => $conf->{$_} } @SHARED ), app => Sirius::OS::Title->app($conf) };
+    return { %default, %LIMITS, ( map { $_ => $conf->{$_} } @SHARED ), app => Sirius::OS::Title->app($conf) };
 }
 
 sub _ended {

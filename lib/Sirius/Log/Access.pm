@@ -41,7 +41,16 @@ sub fd { my $fh = shift->{fh}; return $fh && fileno $fh }
 
 sub fh { return shift->{fh} }
 
-sub for_engine {
+# The renewed supervisor writes no line, but if it is root and the workers are not, only it can create the new
+# file
+sub for_reopen {
+    my ( $class, $conf, @ids ) = @_;
+    local $@;
+    my $self = eval { $class->_parse( $conf, @ids ) };
+    return $self && defined $self->{path} ? $self : undef;
+}
+
+sub for_worker {
     my $self = shift;
     my $conf = $self->{conf};
     return {
@@ -52,15 +61,6 @@ sub for_engine {
         min_time    => $conf->{access_log_min_time} || 0,
         priority    => $self->{priority},
     };
-}
-
-# The renewed supervisor writes no line, but if it is root and the workers are not, only it can create the new
-# file
-sub for_reopen {
-    my ( $class, $conf, @ids ) = @_;
-    local $@;
-    my $self = eval { $class->_parse( $conf, @ids ) };
-    return $self && defined $self->{path} ? $self : undef;
 }
 
 # When the edge has the log, workers only know its format
@@ -274,17 +274,17 @@ The descriptor, which belongs to this object. Its number stays the same when the
 
 The handle of L</fd>.
 
-=head2 for_engine
-
-  my $conf = $log->for_engine;
-
-What C<< Sirius::Worker::Engine->new >> is told of it: a hash with C<fd> and C<format>, a L<Sirius::LogFormat>.
-
 =head2 for_reopen
 
   my $log = Sirius::Log::Access->for_reopen( $conf, $uid, $gid );
 
 For a process that only has to L</reopen> it: with a path but without a descriptor. Undefined when there is no path.
+
+=head2 for_worker
+
+  my $conf = $log->for_worker;
+
+What C<< Sirius::Worker::RequestLoop->new >> is told of it: a hash with C<fd> and C<format>, a L<Sirius::LogFormat>.
 
 =head2 forget
 

@@ -32,7 +32,7 @@ sub plain {
     return \@plain;
 }
 
-# The engine puts each piece where it belongs; put is false once the client is gone.
+# xs puts each piece where it belongs; put is false once the client is gone.
 sub send_body {
     my ( $body, $writer ) = @_;
 

@@ -1,5 +1,5 @@
-/* engine: makes a Sirius::Worker::Engine from a hash of Sirius::Worker, and frees it. */
-#include "engine.h"
+/* requestloop: makes a Sirius::Worker::RequestLoop from a hash of Sirius::Worker, and frees it. */
+#include "requestloop.h"
 
 #include "accesslog.h"
 #include "env.h"
@@ -16,14 +16,14 @@ static SV *conf(pTHX_ HV *hv, const char *key)
 {
     SV **svp = hv_fetch(hv, key, (I32)strlen(key), 0);
     if (!svp || !SvOK(*svp))
-        croak("Sirius::Worker::Engine->new: %s is missing", key);
+        croak("Sirius::Worker::RequestLoop->new: %s is missing", key);
     return *svp;
 }
 
 static AV *conf_array(pTHX_ SV *sv, const char *what)
 {
     if (!SvROK(sv) || SvTYPE(SvRV(sv)) != SVt_PVAV)
-        croak("Sirius::Worker::Engine->new: %s", what);
+        croak("Sirius::Worker::RequestLoop->new: %s", what);
     return (AV *)SvRV(sv);
 }
 
@@ -39,10 +39,10 @@ static void listen_all(pTHX_ HV *hv, sirius *s)
     for (SSize_t i = 0; i <= av_len(list); i++) {
         AV *row = conf_array(aTHX_ * av_fetch(list, i, 1), "a listener is not an array");
         if (av_len(row) != 3)
-            croak("Sirius::Worker::Engine->new: a listener is not [family, name, port, is_tls]");
+            croak("Sirius::Worker::RequestLoop->new: a listener is not [family, name, port, is_tls]");
         SV **field = AvARRAY(row);
         if (i >= SIRIUS_LISTENERS_MAX)
-            croak("Sirius::Worker::Engine->new: more than %d listeners", SIRIUS_LISTENERS_MAX);
+            croak("Sirius::Worker::RequestLoop->new: more than %d listeners", SIRIUS_LISTENERS_MAX);
         s->site[i] = sirius_site_new(aTHX_(int) SvIV(field[0]), SvPV_nolen(field[1]), SvPV_nolen(field[2]),
                                      SvTRUE(field[3]), multiprocess);
     }
@@ -116,7 +116,7 @@ SV *sirius_new(pTHX_ HV *hv)
     s->owner = aTHX;
 #endif
     /* owns s from here on, also if the rest croaks */
-    SV *self = sv_setref_pv(sv_newmortal(), "Sirius::Worker::Engine", s);
+    SV *self = sv_setref_pv(sv_newmortal(), "Sirius::Worker::RequestLoop", s);
     envpool_init(&s->pool);
     s->alone.edge = (int)SvIV(conf(aTHX_ hv, "edge"));
     SV **report = hv_fetchs(hv, "report", 0);
