@@ -156,18 +156,18 @@ static bool read_keys(sr_setup *s)
  * With --workers 0: the process that this edge serves for has rights of its own to give up first, and an application to warm
  * up. False: it has ended.
  */
-static bool gate_opens(const sr_setup *s)
+static bool barrier_opens(const sr_setup *s)
 {
     char byte;
-    struct pollfd p[] = {{.fd = s->gate, .events = POLLIN},
+    struct pollfd p[] = {{.fd = s->barrier, .events = POLLIN},
                          {.fd = sr_pidfd_open((pid_t)s->owner), .events = POLLIN}};
     if (p[1].fd < 0)
         return false;
     while (poll(p, sizeof p / sizeof p[0], -1) < 0 && errno == EINTR)
         ;
-    bool opens = p[0].revents && read(s->gate, &byte, 1) == 1;
+    bool opens = p[0].revents && read(s->barrier, &byte, 1) == 1;
     close(p[1].fd);
-    close(s->gate);
+    close(s->barrier);
     return opens;
 }
 
@@ -273,7 +273,7 @@ static int run_edge(sr_setup *s)
     sr_edge *edge;
     if (!has_calls())
         return 1;
-    if (s->gate >= 0 && !gate_opens(s))
+    if (s->barrier >= 0 && !barrier_opens(s))
         return 0;
     if (!open_mounts(s, s->mounts) || !open_mounts(s, s->webroot))
         return 1;

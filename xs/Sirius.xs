@@ -748,7 +748,7 @@ OUTPUT:
     RETVAL
 
 void
-leave(sr_scoreboard *self)
+stop_soon(sr_scoreboard *self)
 CODE:
     atomic_store_explicit(&self->shared->stopping, SR_STOPPING_SOON, memory_order_relaxed);
 

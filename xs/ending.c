@@ -15,7 +15,7 @@ void sirius_ending_close(sirius_ending *e)
         sr_resident_close(&e->resident);
 }
 
-const char *sirius_ending_leave(sirius_ending *e, const char *why)
+const char *sirius_ending_reason(sirius_ending *e, const char *why)
 {
     if (e->told)
         return why;

@@ -24,7 +24,7 @@ void sirius_ending_open(sirius_ending *e, uint64_t max_requests, uint64_t soon_r
 void sirius_ending_close(sirius_ending *e); /* also of one that is zeroed */
 
 /* Returns "retiring" once, so that the generation is told, and then `why`. */
-const char *sirius_ending_leave(sirius_ending *e, const char *why);
+const char *sirius_ending_reason(sirius_ending *e, const char *why);
 
 /*
  * After each request: whether a limit is reached, which sets `why`. Returns what to tell the generation, since the worker will soon

@@ -59,7 +59,7 @@ void sirius_logformat_free(pTHX_ sirius_logformat *f)
 /*
  * A handler may make another line with the same format, or die. So the memory belongs to one line at a time.
  */
-static void scratch_leave(pTHX_ void *arg)
+static void scratch_put_back(pTHX_ void *arg)
 {
     sirius_logscratch *s = arg;
     sirius_logformat *f = s->owner;
@@ -76,7 +76,7 @@ static sirius_logscratch *scratch_take(pTHX_ SV *self, sirius_logformat *f)
     f->scratch = NULL;
     s->owner = f;
     SAVEFREESV(SvREFCNT_inc_simple_NN(SvRV(self)));
-    SAVEDESTRUCTOR_X(scratch_leave, s);
+    SAVEDESTRUCTOR_X(scratch_put_back, s);
     sr_buffer_reset(&s->out);
     return s;
 }

@@ -132,7 +132,7 @@ sirius_app sirius_app_of(pTHX_ SV *code)
 
 bool sirius_serve_one(pTHX_ sirius *s, const sirius_app *app)
 {
-    bool leaves = false;
+    bool harakiri = false;
     ENTER;
     SAVETMPS;
     s->turn = (sirius_turn){.serial = s->turn.serial + 1,
@@ -148,7 +148,7 @@ bool sirius_serve_one(pTHX_ sirius *s, const sirius_app *app)
     sirius_finish(aTHX_ s, false);
     bool inert = untouched && s->turn.inert && app->plain && envpool_ref_intact(pooled);
     if (!untouched)
-        leaves = cleanup(aTHX_ s, s->turn.env.hv);
+        harakiri = cleanup(aTHX_ s, s->turn.env.hv);
     s->turn.env.hv = NULL;
     if (!inert)
         release(aTHX_ s);
@@ -158,5 +158,5 @@ bool sirius_serve_one(pTHX_ sirius *s, const sirius_app *app)
         envpool_give_back(aTHX_ pooled, untouched);
     if (sirius_forked(s)) /* a fork that nothing above has caught came back */
         my_exit(0);
-    return leaves;
+    return harakiri;
 }

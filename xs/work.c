@@ -46,11 +46,11 @@ static void one(pTHX_ sirius *s, const sirius_app *app)
     sirius_row_state(&s->row, SR_WORKER_IDLE, s->worker.now);
 }
 
-static const char *leaves(sirius *s, const char *why)
+static const char *ends(sirius *s, const char *why)
 {
     s->inside.now = 0;
     sirius_current = NULL;
-    return sirius_ending_leave(&s->ending, why);
+    return sirius_ending_reason(&s->ending, why);
 }
 
 sr_worker_what sirius_work_one(pTHX_ sirius *s, const sirius_app *app)
@@ -67,7 +67,7 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
 {
     sirius_current = s;
     if (s->ending.why && s->ending.told)
-        return leaves(s, s->ending.why);
+        return ends(s, s->ending.why);
     sirius_row_state(&s->row, SR_WORKER_IDLE, sr_clock_monotonic());
     for (;;) {
         switch (sirius_work_one(aTHX_ s, app)) {
@@ -96,14 +96,14 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
                 sirius_current = NULL;
                 return "stopped";
             }
-            return leaves(s, s->worker.cut_off ? "closed" : s->worker.timed_out ? "timeout" : "drained");
+            return ends(s, s->worker.cut_off ? "closed" : s->worker.timed_out ? "timeout" : "drained");
         }
         const char *soon = sirius_ending_served(&s->ending);
         if (!soon && sirius_alone_troubled(&s->alone, s->row.board, s->worker.now))
             soon = "trouble";
         if (s->ending.why) {
             sr_worker_flush_all(&s->worker);
-            return leaves(s, s->ending.why);
+            return ends(s, s->ending.why);
         }
         if (soon) {
             sr_worker_flush_all(&s->worker);

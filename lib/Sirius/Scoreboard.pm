@@ -223,10 +223,6 @@ Returns what was last given to L</keep>, or an empty string.
 
 Returns a text that differs between versions of Sirius that cannot share a scoreboard.
 
-=head2 leave
-
-Announces that the server is about to stop: from now on each response closes its connection, and L</stopping> is true.
-
 =head2 longest_wait
 
   my $seconds = $board->longest_wait;
@@ -354,13 +350,17 @@ The number of workers that the server is to have, and 1 if the server is about t
 
 Announces that the whole server stops. A generation that is still loading exits as well.
 
+=head2 stop_soon
+
+Announces that the server is about to stop: from now on each response closes its connection, and L</stopping> is true.
+
 =head2 stopped
 
 Returns true after L</stop>.
 
 =head2 stopping
 
-Returns true after L</leave> or L</stop>.
+Returns true after L</stop_soon> or L</stop>.
 
 =head2 table
 

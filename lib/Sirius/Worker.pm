@@ -67,7 +67,7 @@ sub give_up {
     my ( $self, $why ) = @_;
     $serving->abandon($why) if $serving;
     undef $serving;
-    $beside->leave if $beside;
+    $beside->stop_and_wait if $beside;
     return;
 }
 
@@ -192,9 +192,45 @@ sub _ask {
     my ( $self, $what ) = @_;
     $what = 'stop' if $self->{asked};
     $self->{asked} = $what;
-    $self->_leave        if $self->{loading};
+    $self->_exit_loading if $self->{loading};
     $self->{loop}->$what if $self->{loop};
     return;
+}
+
+# While the application is being loaded or --after-fork runs: they may never return, and nothing is served
+# yet. What they have registered for the end still runs, unless another signal comes
+sub _exit_loading {
+    my $self = shift;
+    $SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
+    Sirius::App::WarmUp->abandon;
+    $self->{tell}->( done => $self->{asked} eq 'stop' ? 'stopped' : 'drained' );
+    Sirius::OS::Signals->shut( inside => 1 );
+    exit 0;
+}
+
+# The application may have put a buffering layer on it, even one whose code dies
+sub _flush_errors {
+    local $@;
+    return eval { STDERR->autoflush(1) };
+}
+
+# Otherwise what the application prints to a pipe or a file is seen when this process ends. It may have closed STDOUT
+sub _flush_stdout {
+    my $stdout = *STDOUT{IO} or return;
+    $stdout->autoflush;
+    return;
+}
+
+# With -L Delayed
+sub _load {
+    my ( $self, $builder ) = @_;
+    my $app;
+    my $watch = sub { my $memory = Sirius::OS::Memory->watch; $builder->() };
+    my $clean = eval { $app = Sirius::OS::Title->load($watch); 1 };
+    my $error = $@;
+    Sirius::App::Forked->exit_child( $self->{pid}, 'while it was loaded' );
+    die $error if !$clean;    ## no critic (RequireCarping)
+    return $self->check_app($app);
 }
 
 sub _loop_conf {
@@ -212,42 +248,6 @@ sub _loop_conf {
         sleepers     => fileno $self->{sleepers},
         row          => $self->{row},
     };
-}
-
-# The application may have put a buffering layer on it, even one whose code dies
-sub _flush_errors {
-    local $@;
-    return eval { STDERR->autoflush(1) };
-}
-
-# Otherwise what the application prints to a pipe or a file is seen when this process ends. It may have closed STDOUT
-sub _flush_stdout {
-    my $stdout = *STDOUT{IO} or return;
-    $stdout->autoflush;
-    return;
-}
-
-# While the application is being loaded or --after-fork runs: they may never return, and nothing is served
-# yet. What they have registered for the end still runs, unless another signal comes
-sub _leave {
-    my $self = shift;
-    $SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
-    Sirius::App::WarmUp->abandon;
-    $self->{tell}->( done => $self->{asked} eq 'stop' ? 'stopped' : 'drained' );
-    Sirius::OS::Signals->shut( inside => 1 );
-    exit 0;
-}
-
-# With -L Delayed
-sub _load {
-    my ( $self, $builder ) = @_;
-    my $app;
-    my $watch = sub { my $memory = Sirius::OS::Memory->watch; $builder->() };
-    my $clean = eval { $app = Sirius::OS::Title->load($watch); 1 };
-    my $error = $@;
-    Sirius::App::Forked->leave( $self->{pid}, 'while it was loaded' );
-    die $error if !$clean;    ## no critic (RequireCarping)
-    return $self->check_app($app);
 }
 
 # After how many requests it asks for a successor, spread so that workers of one age do not retire at once;
@@ -339,7 +339,7 @@ END {
     if    ( $why ne Sirius::OS::ExitStatus->NO_MEMORY ) { $why = 'the application called exit' }
     elsif ( $report && -p $report )                     { syswrite $report, "$$ done $why\n" }
     $serving->abandon($why) if $serving;
-    $beside->leave          if $beside;
+    $beside->stop_and_wait  if $beside;
 }
 
 1;

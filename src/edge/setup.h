@@ -58,8 +58,8 @@ typedef struct sr_setup {
     int keys;            /* line to the keeper, by which keys come; -1: none. See keeper.h */
     bool keeper;         /* this process is the keeper: it reads keyfiles, and serves no client */
     bool sandbox;        /* see sandbox.h */
-    int gate;   /* once it has the keys, it waits for a byte of this pipe before it serves; -1: it does not */
-    bool check; /* only checks the keyfiles, tells on STDOUT, and ends */
+    int barrier; /* once it has the keys, it waits for a byte of this pipe before it serves; -1: it does not */
+    bool check;  /* only checks the keyfiles, tells on STDOUT, and ends */
     int legacy_keys;      /* in a keeper: line to the keeper before, for the keys of tickets; -1: none */
     sr_keyfiles keyfiles; /* of the keeper, or of an edge without one; owned */
     sr_buffer keyset;     /* what was read from them; owned, to be wiped */

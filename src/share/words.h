@@ -71,7 +71,7 @@
     X("check",                  number,     check,                       1,                         own)              \
     X("keys",                   descriptor, keys,                        INT32_MAX,                 own)              \
     X("legacy-keys",            descriptor, legacy_keys,                 INT32_MAX,                 own)              \
-    X("gate",                   descriptor, gate,                        INT32_MAX,                 own)              \
+    X("barrier",                descriptor, barrier,                     INT32_MAX,                 own)              \
     /* the access log */                                                                                              \
     X("access-log",             descriptor, log.fd,                      INT32_MAX,                 own)              \
     X("access-log-kind",        sink,       log.kind,                    0,                         own)              \

@@ -51,14 +51,14 @@ sub serve {
     $privileges->drop;
     Sirius::Service::Daemon->restore->detach if $conf->{daemonize};
     Sirius::OS::Title->set( { proctitle => 1 }, 'admin' );    # otherwise ps would show a perl -e
-    $class->_remember( $admin, $board, $class->_leaves( $worker, $lifeline ) );
+    $class->_remember( $admin, $board, $class->_end_if_orphaned( $worker, $lifeline ) );
     $worker->run;
     return;
 }
 
 # The edge lets this process end once the supervisor has ended. An edge that was killed as well does not, so
 # this process ends by itself when its pipe has been closed for as long as an edge may take
-sub _leaves {
+sub _end_if_orphaned {
     my ( $class, $worker, $lifeline ) = @_;
     my $times = 0;
     return sub {

@@ -7,7 +7,7 @@ use POSIX       ();
 use Sirius::Log ();
 
 # perl's own $$ is the same, unless the application has assigned to it
-sub leave {
+sub exit_child {
     my ( $class, $owner, $when ) = @_;
     my $pid = POSIX::getpid();
     return if $pid == $owner;
@@ -31,20 +31,20 @@ Sirius::App::Forked - a child that the application has forked, and that has come
 
   my $pid = POSIX::getpid();
   $code->();    # of the application
-  Sirius::App::Forked->leave( $pid, 'in --before-fork' );
+  Sirius::App::Forked->exit_child( $pid, 'in --before-fork' );
 
 =head1 DESCRIPTION
 
 Code of the application may fork, and its child may fail to end: C<if ( !fork ) { exec '/missing' }>. Such a child returns from
 the code like its parent, and would go on as a second supervisor, generation or worker, which nobody knows and which serves old
-code after the next reload. So a process that calls code of the application and goes on afterwards calls L</leave> then.
+code after the next reload. So a process that calls code of the application and goes on afterwards calls L</exit_child> then.
 Requests are called from C, which does the same (F<xs/call.c>).
 
 =head1 METHODS
 
-=head2 leave
+=head2 exit_child
 
-  Sirius::App::Forked->leave( $owner, 'while it was loaded' );
+  Sirius::App::Forked->exit_child( $owner, 'while it was loaded' );
 
 Returns if this is the process C<$owner>. Otherwise logs a warning and exits with status 0.
 

@@ -13,7 +13,7 @@ sub run {
     my $pid   = POSIX::getpid();
     my $lived = eval { $hook->(@args); 1 };
     my $error = $@;
-    Sirius::App::Forked->leave( $pid, "in --$name" =~ tr/_/-/r );
+    Sirius::App::Forked->exit_child( $pid, "in --$name" =~ tr/_/-/r );
     return 1 if $lived;
     Sirius::Log->error( "--$name died: " =~ tr/_/-/r . $error =~ s/\s+\z//r );
     return;

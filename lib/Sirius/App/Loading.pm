@@ -27,7 +27,7 @@ sub watch {
     Sirius::App::Loading->_begin( $conf->{load_timeout}, SOON, $conf->{daemonize} ? 1 : 0 );
     my $clean = eval { $value = $load->(); 1 };
     my $error = $@;
-    Sirius::App::Forked->leave( $pid, 'while it was loaded' );
+    Sirius::App::Forked->exit_child( $pid, 'while it was loaded' );
     Sirius::OS::Signals->hold if !$how{more};    # signals that come from here on
     for my $signal ( @{ Sirius::App::Loading->_end } ) {
         my ( $number, @sender ) = @$signal;

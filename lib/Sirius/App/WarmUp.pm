@@ -101,7 +101,7 @@ sub run {
     for my $what ( @{ $self->{conf}{warm_up} } ) {
         if   ( ref $what ) { $self->_call($what) }
         else               { $self->_request($what) }
-        $self->_leave_child;    # of a destructor
+        $self->_exit_child;    # of a destructor
     }
     undef $runs;
     my ( $number, $failed ) = @{$self}{qw(requests failed)};
@@ -175,24 +175,24 @@ sub _delayed {
 sub _error {
     my ( $self, $error ) = @_;
     my $text = eval { Sirius::PSGI::Response::text($error) };
-    $self->_leave_child;
+    $self->_exit_child;
     $text = 'an exception that cannot be converted to text' if !defined $text;
     $text =~ s/\s+\z//;
     $text =~ s/\s*\n\s*/; /g;
     return length $text ? substr $text, 0, ERROR_MAX : 'for no reason';
 }
 
-sub _host {
-    my $listener = shift->{listener};
-    return $listener->name . ( $listener->is_unix || $listener->port == 80 ? '' : q(:) . $listener->port );
-}
-
 # A child that the application has forked came back here: it must not go on as another server
-sub _leave_child {
+sub _exit_child {
     my $self = shift;
     return if $self->{pid} == POSIX::getpid();
     undef $runs;
-    return Sirius::App::Forked->leave( $self->{pid}, 'during the warm-up' );
+    return Sirius::App::Forked->exit_child( $self->{pid}, 'during the warm-up' );
+}
+
+sub _host {
+    my $listener = shift->{listener};
+    return $listener->name . ( $listener->is_unix || $listener->port == 80 ? '' : q(:) . $listener->port );
 }
 
 # Values that are references, such as a body, have been used up
@@ -254,7 +254,7 @@ sub _try {
         1;
     };
     my $error = $@;
-    $self->_leave_child;
+    $self->_exit_child;
     return ( 1, $value ) if $lived && $returned;
     return ( 0, $lived ? 'it called last or next outside of a loop' : $self->_error($error) );
 }

@@ -106,30 +106,11 @@ sub _draw {
     return $screen->show( $picture->header($width), @all );
 }
 
-# True for q: until then the last answer, until the next one is due
-sub _leave {
-    my ( $self, $screen ) = @_;
-    my $next = now() + $self->{interval};
-    while ( ( my $left = $next - now() ) > 0 ) {
-        $self->_draw($screen);
-        my $key = $screen->key($left);
-        next                                   if !defined $key;
-        return 1                               if $key =~ /\A[qQ]\z/;
-        return 0                               if $key eq q{ };
-        $self->{explains} = !$self->{explains} if $key eq q{?};
-        next                                   if $key !~ /\A[-+]\z/;
-        my @other = grep { $key eq q{+} ? $_ > $self->{interval} : $_ < $self->{interval} } @STEPS;
-        $self->{interval} = $key eq q{+} ? $other[0] : $other[-1] if @other;
-        $next = min $next, now() + $self->{interval};
-    }
-    return 0;
-}
-
 # Asks the server once more. False, with the reason, if it does not answer
 sub _look {
     my $self = shift;
     my $text = eval { $self->{client}->get('/status.json') };
-    die $@ if ref $@;    # it comes from a signal
+    die $@ if ref $@;                          # it comes from a signal
     chomp( my $error = defined $text ? 'not an admin port of Sirius' : $@ );
     my $status = defined $text && eval { JSON::PP->new->utf8->decode($text) };
     if ( ref $status eq 'HASH' && ref $status->{workers} eq 'ARRAY' ) {
@@ -157,6 +138,25 @@ sub _print {
     return;
 }
 
+# True for q: until then the last answer, until the next one is due
+sub _quits {
+    my ( $self, $screen ) = @_;
+    my $next = now() + $self->{interval};
+    while ( ( my $left = $next - now() ) > 0 ) {
+        $self->_draw($screen);
+        my $key = $screen->key($left);
+        next                                   if !defined $key;
+        return 1                               if $key =~ /\A[qQ]\z/;
+        return 0                               if $key eq q{ };
+        $self->{explains} = !$self->{explains} if $key eq q{?};
+        next                                   if $key !~ /\A[-+]\z/;
+        my @other = grep { $key eq q{+} ? $_ > $self->{interval} : $_ < $self->{interval} } @STEPS;
+        $self->{interval} = $key eq q{+} ? $other[0] : $other[-1] if @other;
+        $next = min $next, now() + $self->{interval};
+    }
+    return 0;
+}
+
 # Ctrl-Z: the shell gets its screen, and fg brings ours back
 sub _suspend {
     my $screen = shift;
@@ -175,7 +175,7 @@ sub _watch {
     local $SIG{TSTP}             = sub { _suspend($screen) };
     local $SIG{WINCH}            = sub { $screen->wake };
     $screen->open;
-    $self->_look until $self->_leave($screen);
+    $self->_look until $self->_quits($screen);
     return $self->DONE;
 }
 

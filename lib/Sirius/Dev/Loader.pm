@@ -78,7 +78,7 @@ sub _load {
     my $app;
     my $clean = eval { $app = $self->_build; 1 };
     my $error = $@;
-    Sirius::App::Forked->leave( $pid, 'while it was loaded' );
+    Sirius::App::Forked->exit_child( $pid, 'while it was loaded' );
     my %files = map { ( $_ => _whole( $INC{$_}, $here ) ) }
         grep { defined $INC{$_} && !ref $INC{$_} && ( $before{$_} // '' ) ne $INC{$_} } keys %INC;
     _tell( $news, files => { began => $began, ended => Time::HiRes::time(), files => \%files } );

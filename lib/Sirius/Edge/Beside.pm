@@ -25,22 +25,6 @@ sub gone {
     return select $read, undef, undef, 0;
 }
 
-# At the end of this process: lets the edge send what was answered, and closes the addresses
-sub leave {
-    my $self = shift;
-    return if ( $self->{owner} || 0 ) != $$ || $self->gone;
-    local ( $!, $@ );
-    $self->signal('INT');
-    my $end = now() + $self->LATE;
-    while ( !$self->gone && now() < $end ) {
-        vec( my $read = '', fileno $self->{pidfd}, 1 ) = 1;
-        select $read, undef, undef, $end - now();
-    }
-    kill KILL => $self->pid if !$self->gone;
-    delete $self->{owner};
-    return;
-}
-
 # Whether another one could read the private keys only with rights that this process has given up
 sub needs_rights {
     my $self = shift;
@@ -60,7 +44,7 @@ sub prepare {
     return if !$self->{keeper};
     pipe my $theirs, my $ours or Sirius::Log->fail("cannot create a pipe: $!");
     $self->_begin($theirs);
-    $self->{gate} = $ours;
+    $self->{barrier} = $ours;
     return;
 }
 
@@ -77,10 +61,10 @@ sub signal {
 sub start {
     my ( $self, $code ) = @_;
     my ($place) = $self->places;
-    my $gate = delete $self->{gate};
-    if ($gate) {
+    my $barrier = delete $self->{barrier};
+    if ($barrier) {
         local $SIG{PIPE} = 'IGNORE';
-        syswrite $gate, "\n";    # if it has ended, that is seen below
+        syswrite $barrier, "\n";    # if it has ended, that is seen below
     } elsif ( !$self->_begin ) {
         return 0;
     }
@@ -94,18 +78,34 @@ sub start {
     return $place->is_ready;
 }
 
+# At the end of this process: lets the edge send what was answered, and closes the addresses
+sub stop_and_wait {
+    my $self = shift;
+    return if ( $self->{owner} || 0 ) != $$ || $self->gone;
+    local ( $!, $@ );
+    $self->signal('INT');
+    my $end = now() + $self->LATE;
+    while ( !$self->gone && now() < $end ) {
+        vec( my $read = '', fileno $self->{pidfd}, 1 ) = 1;
+        select $read, undef, undef, $end - now();
+    }
+    kill KILL => $self->pid if !$self->gone;
+    delete $self->{owner};
+    return;
+}
+
 # False if there is no process
 sub _begin {
-    my ( $self, $gate ) = @_;
+    my ( $self, $barrier ) = @_;
     my ($place) = $self->places;
     my @words = ( $self->_words($place), "owner=$$" );
     if ( my $keeper = $self->{keeper} ) {    # the edge reads the files: this process runs the application
         push @words, @{ $keeper->wanted_words };
         $keeper->read_beside;
     }
-    push @words, 'gate=' . fileno $gate if $gate;
+    push @words, 'barrier=' . fileno $barrier if $barrier;
     my @handles
-        = ( @{$self}{qw(lifeline common report sleepers)}, $gate, $place->theirs, $self->bells );
+        = ( @{$self}{qw(lifeline common report sleepers)}, $barrier, $place->theirs, $self->bells );
     my @open = ( $self->_board, map { fileno $_ } grep {defined} @handles );
     push @open, grep {defined} map { $_->fd } @{ $self->{listeners} }, grep {defined} $self->{access_log};
     $self->_part($place) if $place->pid;
@@ -135,7 +135,7 @@ Sirius::Edge::Beside - the edge of a process that serves alone
 
   my $edge = Sirius::Edge::Beside->new( 1, conf => $conf, ... );
   $edge->start( sub { $stopped } ) or ...;
-  $edge->leave;
+  $edge->stop_and_wait;
 
 =head1 DESCRIPTION
 
@@ -155,10 +155,6 @@ Writes a line about each CRL that has expired since the last call. True: there a
 =head2 gone
 
 True if the edge has ended, or there was none.
-
-=head2 leave
-
-Ends the edge when it has sent all answers, within two seconds. Does nothing in another process.
 
 =head2 needs_rights
 
@@ -189,6 +185,10 @@ Starts the program as the child of nobody, for this process, which is its one wo
 it is ready. False when it has
 ended before that, or C<$code> was true after a signal. It ends with this process, whatever ends that, and heeds signals of no
 other. Dies when it cannot be started.
+
+=head2 stop_and_wait
+
+Ends the edge when it has sent all answers, within two seconds. Does nothing in another process.
 
 =head1 SEE ALSO
 

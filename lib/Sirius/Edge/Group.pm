@@ -72,7 +72,7 @@ sub certificates_fault {
 # From now on each response says "Connection: close"
 sub close {
     my $self = shift;
-    $self->{leaving} = 1;
+    $self->{closing} = 1;
     $_->signal('USR1') for grep { $_->is_ready } $self->places;
     return;
 }
@@ -543,7 +543,7 @@ sub _ready {
     my ($place) = grep { ( $_->pid || 0 ) == $pid } $self->places or return;
     $place->got_ready;
     $place->not_late        if !$self->{stopping};
-    $place->signal('USR1')  if $self->{leaving};
+    $place->signal('USR1')  if $self->{closing};
     $self->_succeed($place) if $place->role eq 'heir' && !$self->{stopping};
     return;
 }

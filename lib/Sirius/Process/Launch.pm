@@ -91,7 +91,8 @@ sub take {
     my ( $class, %args ) = @_;
     my $state = Sirius::OS::Inherit->take(VARIABLE) or return;
     $_->forget for qw(Sirius::Service::Activation Sirius::Service::Notify);
-    Sirius::App::Forked->leave( $state->{pid}, 'while it was loaded' ); # before it has any descriptor of ours
+    Sirius::App::Forked->exit_child( $state->{pid}, 'while it was loaded' )
+        ;    # before it has any descriptor of ours
     my $fh  = sub { Sirius::OS::Inherit->take_handle(shift) };
     my $log = $fh->( $state->{stderr} );
     defined POSIX::dup2( fileno $log, 2 ) or die "sirius: STDERR: $!\n"; # until now it went to the supervisor

@@ -164,7 +164,7 @@ sub tell_unchanged {
 
 # Workers that serve and are to go on
 sub _active {
-    return grep { !$_->is_retiring && !$_->leaves } values %{ shift->{workers} };
+    return grep { !$_->is_retiring && !$_->recycle_reason } values %{ shift->{workers} };
 }
 
 sub _become_worker {
@@ -195,7 +195,7 @@ sub _bury {
     $self->{scoreboard}->release( $worker->row );
     my $signal = $status & 127;
     my $hung   = $signal == 9 && $worker->hung;
-    my $why    = $hung || $worker->leaves || $worker->done || '';    # why it was asked to end
+    my $why    = $hung || $worker->recycle_reason || $worker->done || '';    # why it was asked to end
     my $oom    = $signal == 9 && $self->_out_of_memory;
     $self->{scoreboard}
         ->exited( Sirius::OS::ExitStatus->kind( $status, $why, @{$self}{qw(stopping killed)}, $oom ) );
@@ -206,18 +206,18 @@ sub _bury {
     return if $ENDS{$signal}       && ( $worker->done || $worker->is_retiring );  # it was about to end anyway
 
     my $name = 'worker ' . $worker->pid;
-    if ( !$status && ( $worker->leaves || $why =~ /\A(?:max-|harakiri)/ ) ) {
+    if ( !$status && ( $worker->recycle_reason || $why =~ /\A(?:max-|harakiri)/ ) ) {
         return Sirius::Log->info("$name exited: $why");
     }
     my $text = "$name "
         . (
-          $oom                                         ? 'was killed by the kernel: out of memory'
-        : $signal == 9 && ( $hung || $worker->leaves ) ? "was killed: $why"
-        :                                                Sirius::OS::ExitStatus->words( $status, $why )
+          $oom                                                 ? 'was killed by the kernel: out of memory'
+        : $signal == 9 && ( $hung || $worker->recycle_reason ) ? "was killed: $why"
+        :   Sirius::OS::ExitStatus->words( $status, $why )
         );
 
     # A request that ran too long was already reported as an error; this is the consequence
-    my $level = $worker->leaves && !$hung ? 'warn' : $status || !$why ? 'error' : 'info';
+    my $level = $worker->recycle_reason && !$hung ? 'warn' : $status || !$why ? 'error' : 'info';
     return Sirius::Log->$level($text) if $self->{stopping};
     Sirius::Log->$level( "$text; " . $self->_schedule( $worker, $status || !$why, $signal ) );
     return;
@@ -254,6 +254,13 @@ sub _descriptors {
     my @handles = map { fileno $_ } @{$self}{qw(lifeline news report)};
     my @numbers = ( @handles, $self->_sockets, $self->{scoreboard}->descriptor );
     return join q( ), map { join q(:), $_, ( POSIX::fstat($_) )[ 0, 1 ] } @numbers;
+}
+
+# With --daemonize, the operator's command ends here
+sub _detach {
+    my $self = shift;
+    $self->{daemon}->detach if $self->{daemon};
+    return;
 }
 
 # The PIDs of those that have not said that they end
@@ -309,7 +316,7 @@ sub _hear_ready {
     $self->{backoff}->ready;
     if ( !$self->{up}++ ) {
         $self->_tell_supervisor('up');
-        $self->_leave_terminal;
+        $self->_detach;
     }
     return if $self->{complete} || $self->_number > grep { $_->is_ready } $self->_active;
     $self->{complete} = 1;
@@ -375,13 +382,6 @@ sub _kill_late {
     Sirius::Log->warn("workers that did not finish in time were killed: @busy")                if @busy;
     Sirius::Log->warn("workers without a request that did not end in time were killed: @late") if @late;
     $self->_signal('KILL');
-    return;
-}
-
-# With --daemonize, the operator's command ends here
-sub _leave_terminal {
-    my $self = shift;
-    $self->{daemon}->detach if $self->{daemon};
     return;
 }
 
@@ -478,7 +478,7 @@ sub _pipe {
     return $read, _high($write);
 }
 
-# Workers that have to leave do so once enough others are ready
+# Workers to be recycled retire once enough others are ready
 sub _relieve {
     my $self   = shift;
     my @active = $self->_active;
@@ -487,11 +487,13 @@ sub _relieve {
     my $surplus = @active - $self->_number;
     if ( $surplus > 0 ) {
         my @young = sort { $b->since <=> $a->since } @active;
-        $_->leave('fewer workers are wanted') for @young[ 0 .. $surplus - 1 ];
+        $_->recycle('fewer workers are wanted') for @young[ 0 .. $surplus - 1 ];
         @active = $self->_active;
     }
     my $ready = grep { $_->is_ready } @active;
-    for my $worker ( grep { $_->leaves && !$_->is_retiring && !$_->done } values %{ $self->{workers} } ) {
+    for my $worker ( grep { $_->recycle_reason && !$_->is_retiring && !$_->done }
+        values %{ $self->{workers} } )
+    {
         last if $ready < $self->_number;
         $worker->retire;
     }
@@ -518,7 +520,7 @@ sub _schedule {
     my $killed  = !$signal || $signal == 9;
     my $delay
         = !$worker->is_ready ? $backoff->failed
-        : $failed && !$worker->leaves
+        : $failed && !$worker->recycle_reason
         ? $backoff->died( age => $worker->age, killed => $killed, among => $self->_number )
         : 0;
     return 'starting another' if !$delay;
@@ -758,7 +760,7 @@ outcome. Every end is logged with its reason.
 Before the first worker the application is warmed up (C<--warm-up>, L<Sirius::App::WarmUp>). If that fails, this process ends with
 status 1, and the supervisor takes it as it takes an application that does not load.
 
-A worker that has to leave (for its requests, memory or age, see L<Sirius::Process::Recycling>) serves until its
+A worker that is to be recycled (for its requests, memory or age, see L<Sirius::Process::Recycling>) serves until its
 successor is ready. A worker that is not ready or not out of a hook after C<--load-timeout>, or has not ended after
 C<--graceful-timeout>, is killed.
 

@@ -16,16 +16,17 @@ use constant {
 sub act {
     my ( $self, @workers ) = @_;
     my $now  = now();
-    my @stay = grep { !$_->leaves && !$_->is_retiring } @workers;
+    my @stay = grep { !$_->recycle_reason && !$_->is_retiring } @workers;
     for my $worker ( grep { defined $_->expires && $_->expires <= $now } @stay ) {
-        $worker->leave( sprintf 'max-lifetime (%d s)', $now - $worker->since );
+        $worker->recycle( sprintf 'max-lifetime (%d s)', $now - $worker->since );
     }
     return if !$self->{conf}{max_rss} || $now < $self->{looked_at} + LOOK;
     $self->{looked_at} = $now;
-    for my $worker ( grep { !$_->leaves } @stay ) {
+    for my $worker ( grep { !$_->recycle_reason } @stay ) {
         my $bytes = Sirius::OS::Proc->resident( $worker->pid );
         my $limit = $self->{conf}{max_rss};
-        $worker->leave( sprintf 'max-rss (%.1f MiB, the limit is %g MiB)', map { $_ / 2**20 } $bytes, $limit )
+        $worker->recycle( sprintf 'max-rss (%.1f MiB, the limit is %g MiB)',
+            map { $_ / 2**20 } $bytes, $limit )
             if $bytes > $limit;
     }
     return;
@@ -43,14 +44,14 @@ sub begin {
 sub broken {
     my ( $self, $worker, $what ) = @_;
     Sirius::Log->error( 'worker ' . $worker->pid . " $what; it will be replaced" );
-    $worker->leave('its memory is corrupt');
+    $worker->recycle('its memory is corrupt');
     $worker->signal('KILL');
     return;
 }
 
 sub due {
     my ( $self, @workers ) = @_;
-    my @stay = grep { !$_->leaves && !$_->is_retiring } @workers;
+    my @stay = grep { !$_->recycle_reason && !$_->is_retiring } @workers;
     my @due  = grep {defined} map { $_->expires } @stay;
     push @due, $self->{looked_at} + LOOK if $self->{conf}{max_rss} && @stay;
     return @due;
@@ -67,7 +68,7 @@ sub overdue {
     Sirius::Log->error( 'worker ' . $worker->pid . ": $what" );
     $self->{board}->ask_place( $worker->row );
     $worker->asked_to_trace;    # it says where it is, if Perl still runs
-    $worker->leave(OVERDUE);
+    $worker->recycle(OVERDUE);
     my $end = sub {
         $self->_tell_place($worker) if !$worker->has_traced;
         $worker->signal('KILL');
@@ -95,7 +96,7 @@ sub _tell_place {
 
 =head1 NAME
 
-Sirius::Process::Recycling - decides which workers have to leave, and when
+Sirius::Process::Recycling - decides which workers are recycled, and when
 
 =head1 SYNOPSIS
 
@@ -103,11 +104,11 @@ Sirius::Process::Recycling - decides which workers have to leave, and when
 
   my $recycling = Sirius::Process::Recycling->new( $conf, $scoreboard );
   $recycling->begin($worker);
-  $recycling->look(@workers);    # sets $worker->{leave}, a reason
+  $recycling->look(@workers);    # sets $worker->{recycle}, a reason
 
 =head1 DESCRIPTION
 
-A worker leaves when it has served enough requests, has grown too large, or is too old. The worker itself counts its
+A worker is recycled when it has served enough requests, has grown too large, or is too old. The worker itself counts its
 requests and checks its memory after each of them. This module checks from outside what an idle worker cannot see: its
 age, and its memory every 5 seconds. A worker whose request ran for longer than C<--request-timeout> is asked for a
 stack trace and killed one second later (L</overdue>).
@@ -120,7 +121,7 @@ Workers are L<Sirius::Process::WorkerHandle> objects.
 
   $recycling->act(@workers);
 
-Tells those to leave whose time is over, or that need too much memory.
+Recycles workers whose time is over, or that need too much memory.
 
 =head2 begin
 

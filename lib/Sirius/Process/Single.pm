@@ -68,7 +68,7 @@ sub run {
     $self->_watch( $self->{succession}->due );
     1 while !$self->_over && $worker->run !~ /\A(?:drained|edge|over|stopped)\z/;
     alarm 0;
-    $self->{edge}->leave;
+    $self->{edge}->stop_and_wait;
     $self->{alerts}->stop;
     return;
 }

@@ -34,7 +34,7 @@ sub holds {
     my $seconds = $self->{seconds};
     $self->{why} = $why;
     Sirius::Log->note("stopping in $seconds s (--drain-delay), /readyz answers 503 until then: $why");
-    $self->{scoreboard}->leave;
+    $self->{scoreboard}->stop_soon;
     $self->{edge}->close;
     $self->{end}   = now() + $seconds;
     $self->{steps} = [

@@ -279,7 +279,7 @@ sub _call_ready {
     my $pid   = POSIX::getpid();
     my $lived = eval { $ready->( {%about} ); 1 };
     my $error = $@;
-    Sirius::App::Forked->leave( $pid, 'in server_ready' );
+    Sirius::App::Forked->exit_child( $pid, 'in server_ready' );
     die $error if !$lived;    ## no critic (RequireCarping)
     return;
 }
@@ -391,15 +391,6 @@ sub _heed {
     }
     my $step = $signal eq 'TTIN' ? 1 : $signal eq 'TTOU' ? -1 : return;
     return $self->set_workers( $self->{scoreboard}->workers + $step, $who );
-}
-
-# Nobody is left to answer the edge's requests, which get 503: no worker had started when the stop came, or all
-# had to be killed
-sub _leave_edge {
-    my $self = shift;
-    my $all  = $self->{reload};
-    return if !$self->{edge} || !$self->{stopping} || $all->all || $all->orphans || $self->{left_edge}++;
-    return $self->{edge}->stop( 'INT', 1 );
 }
 
 sub _make_alerts {
@@ -594,6 +585,15 @@ sub _start_admin {
     );
 }
 
+# Nobody is left to answer the edge's requests, which get 503: no worker had started when the stop came, or all
+# had to be killed
+sub _stop_edge {
+    my $self = shift;
+    my $all  = $self->{reload};
+    return if !$self->{edge} || !$self->{stopping} || $all->all || $all->orphans || $self->{edge_stopped}++;
+    return $self->{edge}->stop( 'INT', 1 );
+}
+
 sub _supervise {
     my $self = shift;
     my $all  = $self->{reload};
@@ -605,7 +605,7 @@ sub _supervise {
         $self->_heed($_) for grep { !$STOPS{$_} } @signals;
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
         $self->{loop}->act;
-        $self->_leave_edge;
+        $self->_stop_edge;
         $self->_renew( delete $self->{tried} ) if defined $self->{tried};         # signals are handled by now
         $self->_try                            if $self->_quiet && $all->renewed;
     }

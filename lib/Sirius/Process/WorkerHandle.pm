@@ -10,7 +10,7 @@ my %HEARS = (
     done   => sub { my ( $self, $why ) = @_; $self->{done} = length $why ? $why : 1 },
     hook   => sub { my ( $self, $name ) = @_; $self->_in_hook( $name eq 'none' ? undef : $name ) },
     ready  => sub { my $self = shift; $self->{ready} = 1; $self->{child}->unlimited('load') },
-    soon   => sub { my ( $self, $why ) = @_; $self->{leaves} ||= $why },
+    soon   => sub { my ( $self, $why ) = @_; $self->{recycle} ||= $why },
     traced => sub { my $self = shift; $self->{traced} = 1 },
 );
 
@@ -49,15 +49,6 @@ sub is_ready { return shift->{ready} }
 
 sub is_retiring { return shift->{retiring} }
 
-# It has to go on until its successor is ready
-sub leave {
-    my ( $self, $why ) = @_;
-    $self->{leaves} = $why;
-    return;
-}
-
-sub leaves { return shift->{leaves} }
-
 sub new {
     my ( $class, $child, %args ) = @_;
     my $self = bless { child => $child, %args }, $class;
@@ -66,6 +57,15 @@ sub new {
 }
 
 sub pid { return shift->{child}->pid }
+
+# It serves until its successor is ready
+sub recycle {
+    my ( $self, $why ) = @_;
+    $self->{recycle} = $why;
+    return;
+}
+
+sub recycle_reason { return shift->{recycle} }
 
 sub retire {
     my $self = shift;
@@ -122,7 +122,7 @@ Sirius::Process::WorkerHandle - a worker, as the process that has forked it sees
 
   my $worker = Sirius::Process::WorkerHandle->new( $child, row => 3, load_timeout => 300 );
   $worker->heard('ready');
-  $worker->retire if $worker->leaves;
+  $worker->retire if $worker->recycle_reason;
 
 =head1 DESCRIPTION
 
@@ -169,13 +169,7 @@ Why it was killed, if it was for want of time.
 
 =head2 is_ready, is_retiring
 
-Whether it serves; whether it was told to leave.
-
-=head2 leave, leaves
-
-  $worker->leave('max-rss (300.2 MiB, the limit is 300 MiB)');
-
-It is to leave, for this reason, when another is ready.
+Whether it serves; whether it was told to end.
 
 =head2 new
 
@@ -185,9 +179,15 @@ It is to leave, for this reason, when another is ready.
 
 The PID of the worker.
 
+=head2 recycle, recycle_reason
+
+  $worker->recycle('max-rss (300.2 MiB, the limit is 300 MiB)');
+
+Has it replaced, for this reason, when another is ready; the reason.
+
 =head2 retire
 
-Tells it to leave (C<TERM>).
+Tells it to end (C<TERM>).
 
 =head2 row
 
