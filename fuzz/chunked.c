@@ -1,8 +1,8 @@
 /*
  * chunked: the decoder against a second one that knows the whole message and is written straight from RFC 9112 7.1.
- * Judges: src/http/chunked.c
+ * Judges: src/http1/chunked.c
  */
-#include "http/chunked.h"
+#include "http1/chunked.h"
 
 #include "fuzz.h"
 #include "http/token.h"

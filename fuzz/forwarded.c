@@ -4,6 +4,7 @@
  * Judges: src/http/forwarded.c
  */
 #include "http/forwarded.h"
+#include "http1/head.h"
 
 #include "fuzz.h"
 #include "http/target.h"

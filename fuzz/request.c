@@ -1,8 +1,8 @@
 /*
  * request: the parser of heads, whole. What it accepts is read a second time in the simplest way there is.
- * Judges: src/http/request.c src/http/target.c src/http/framing.c src/http/token.c src/http/method.c
+ * Judges: src/http1/head.c src/http/target.c src/http1/framing.c src/http/token.c src/http/method.c
  */
-#include "http/request.h"
+#include "http1/head.h"
 
 #include "fuzz.h"
 #include "http/token.h"
@@ -46,9 +46,9 @@ static void framing(const sr_request *r, const char *at)
     MUST(codings + lengths <= 1);
     MUST(r->framing == (codings ? SR_BODY_CHUNKED : lengths ? SR_BODY_LENGTH : SR_BODY_NONE));
     MUST(!lengths || (r->content_length <= INT64_MAX && r->content_length == strtoull(value, NULL, 10)));
-    MUST(!codings || r->minor == 1);
+    MUST(!codings || r->version == SR_HTTP_1_1);
     int hosts = lines_of(at, r->head_len, "host", &ignored);
-    MUST(hosts == 1 || (hosts == 0 && r->minor == 0));
+    MUST(hosts == 1 || (hosts == 0 && r->version == SR_HTTP_1_0));
 }
 
 static bool one_key(sr_bytes a, sr_bytes b)
@@ -94,7 +94,8 @@ static void accepted(const sr_request *r, const char *at, size_t size, bool unde
     sr_bytes method = sr_span_in(at, r->method), target = sr_span_in(at, r->target);
     MUST(sr_is_token(method) && method.len <= SR_METHOD_MAX && target.len > 0);
     MUST(r->is_head == sr_bytes_equal(method, SR_BYTES("HEAD")));
-    MUST(r->minor <= 1 && (r->minor || (!r->upgrade && !r->expect)));
+    MUST((r->version == SR_HTTP_1_0 || r->version == SR_HTTP_1_1) &&
+         (r->version == SR_HTTP_1_1 || (!r->upgrade && !r->expect)));
     MUST(!memchr(at + r->path.at, '?', r->path.len) && (r->has_query || r->query.len == 0));
     char *path = malloc(r->path.len + 1u);
     size_t len = sr_path_decode(path, sr_span_in(at, r->path));

@@ -1,10 +1,10 @@
 /*
  * response: heads from whatever an application says, read again as a strict client would.
- * Judges: src/http/response.c src/http/status.c src/base/buffer.c
+ * Judges: src/http/response.c src/http1/write.c src/http/status.c src/base/buffer.c
  *
  * Input: two bytes of status, one of flags, eight of the known length, then lines "name:value".
  */
-#include "http/response.h"
+#include "http1/write.h"
 
 #include "fuzz.h"
 #include "http/status.h"
@@ -66,13 +66,13 @@ static seen read_head(const sr_buffer *out, int status)
     return s;
 }
 
-static void judge(const sr_response *r, const seen *s, uint64_t known)
+static void judge(const sr_response *r, sr_version version, const seen *s, uint64_t known)
 {
     bool bodiless = r->is_head || sr_status_bodiless(r->status);
     MUST(s->date >= 1 && s->server >= 1 && s->hop == 0 && s->connection <= 1);
     MUST(s->length + s->coding <= 1);
     MUST((s->close > 0) == !r->keep_alive);
-    MUST(s->coding == (r->framing == SR_FRAMING_CHUNKED) && (!s->coding || r->minor));
+    MUST(s->coding == sr_write_chunked(r, version) && (!s->coding || version == SR_HTTP_1_1));
     MUST(r->status != 204 || s->length == 0);
     switch (r->framing) {
     case SR_FRAMING_NONE:
@@ -82,11 +82,8 @@ static void judge(const sr_response *r, const seen *s, uint64_t known)
         MUST(!bodiless && s->length == 1 && s->content_length == r->body_length);
         MUST(!r->keep_alive || known == SR_LENGTH_UNKNOWN || known >= r->body_length || r->status == 205);
         break;
-    case SR_FRAMING_CHUNKED:
-        MUST(!bodiless && known == SR_LENGTH_UNKNOWN);
-        break;
-    case SR_FRAMING_CLOSE:
-        MUST(!bodiless && !r->keep_alive && r->minor == 0);
+    case SR_FRAMING_OPEN:
+        MUST(!bodiless && known == SR_LENGTH_UNKNOWN && (version == SR_HTTP_1_1 || !r->keep_alive));
     }
 }
 
@@ -121,11 +118,9 @@ static bool add_lines(adder *add, sr_response *r, sr_buffer *out, const char *at
 static void interim(sr_buffer *out, int status, const char *at, size_t size)
 {
     sr_buffer_reset(out);
-    if (sr_informational_init(out, status) != SR_RESPONSE_OK) {
-        MUST(status < 102 || status > 199);
-        return;
-    }
-    if (!add_lines(add_interim, NULL, out, at, size) || sr_informational_end(out) != SR_RESPONSE_OK)
+    MUST(sr_informational_status(status) == (status >= 102 && status <= 199));
+    if (!sr_informational_status(status) || !sr_write_status(out, status) ||
+        !add_lines(add_interim, NULL, out, at, size) || !sr_buffer_add(out, "\r\n", 2))
         return;
     seen s = read_head(out, status);
     MUST(s.length + s.coding + s.connection + s.hop == 0);
@@ -134,7 +129,7 @@ static void interim(sr_buffer *out, int status, const char *at, size_t size)
 static void chunk_head(uint64_t length)
 {
     char line[18];
-    size_t len = sr_chunk_head(line, length);
+    size_t len = sr_write_chunk_head(line, length);
     MUST(len >= 3 && len <= 18 && memcmp(line + len - 2, "\r\n", 2) == 0);
     line[len - 2] = '\0';
     MUST(strtoull(line, NULL, 16) == length);
@@ -143,8 +138,8 @@ static void chunk_head(uint64_t length)
 static void refusal(sr_buffer *out, int status, bool is_head)
 {
     sr_buffer_reset(out);
-    MUST(sr_response_refusal(out, status, is_head, date, SR_BYTES("s"),
-                             status & 1 ? SR_BYTES("max-age=1") : SR_BYTES("")));
+    MUST(sr_write_refusal(out, status, is_head, date, SR_BYTES("s"),
+                          status & 1 ? SR_BYTES("max-age=1") : SR_BYTES("")));
     size_t body = 0;
     if (!is_head) {
         MUST(sr_buffer_add(out, "", 1)); /* the NUL that strstr reads up to */
@@ -171,12 +166,14 @@ FUZZ_TARGET(response)
         known = SR_LENGTH_UNKNOWN;
     const char *lines = (const char *)data + 11;
     sr_buffer_reset(&out);
-    sr_response_error e = sr_response_init(&r, &out, status, flags & 1, flags & 2, flags & 4);
+    sr_version version = flags & 1 ? SR_HTTP_1_1 : SR_HTTP_1_0;
+    sr_response_error e = sr_response_begin(&r, status, flags & 2, flags & 4);
     MUST((e == SR_RESPONSE_BAD_STATUS) == (status < 200 || status > 999));
-    if (e == SR_RESPONSE_OK && add_lines(sr_response_field, &r, &out, lines, size - 11) &&
-        sr_response_finish(&r, &out, known, date, SR_BYTES("Sirius")) == SR_RESPONSE_OK) {
+    if (e == SR_RESPONSE_OK && sr_write_status(&out, status) &&
+        add_lines(sr_response_field, &r, &out, lines, size - 11) &&
+        sr_write_end(&r, version, &out, known, date, SR_BYTES("Sirius")) == SR_RESPONSE_OK) {
         seen s = read_head(&out, status);
-        judge(&r, &s, known);
+        judge(&r, version, &s, known);
     }
     interim(&out, status, lines, size - 11);
     if (known)

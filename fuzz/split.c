@@ -1,9 +1,9 @@
 /*
  * split: a conversation of requests and bodies gives the same events whole, byte by byte and in random pieces.
- * Judges: src/http/request.c src/http/target.c src/http/framing.c src/http/chunked.c
+ * Judges: src/http1/head.c src/http/target.c src/http1/framing.c src/http1/chunked.c
  */
-#include "http/chunked.h"
-#include "http/request.h"
+#include "http1/chunked.h"
+#include "http1/head.h"
 
 #include "fuzz.h"
 

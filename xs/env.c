@@ -13,6 +13,7 @@
 #include "sirius.h"
 
 #include "base/decimal.h"
+#include "http/target.h"
 #include "http/token.h"
 #include "share/facts.h"
 
@@ -218,11 +219,12 @@ static void texts_make(pTHX_ texts *x, const sr_worker_request *r)
 {
     const sr_request *q = r->request;
     sr_bytes method = sr_span_in(r->base, q->method), query = sr_span_in(r->base, q->query);
+    sr_bytes version = sr_version_text((sr_version)q->version);
     x->of[KEY_REQUEST_METHOD] = (text){method.at, method.len};
     x->of[KEY_REQUEST_URI] = request_uri(aTHX_ r);
     x->of[KEY_PATH_INFO] = path_info(aTHX_ sr_span_in(r->base, q->path));
     x->of[KEY_QUERY_STRING] = (text){query.at, query.len};
-    x->of[KEY_SERVER_PROTOCOL] = (text){q->minor ? "HTTP/1.1" : "HTTP/1.0", 8};
+    x->of[KEY_SERVER_PROTOCOL] = (text){version.at, version.len};
     x->of[KEY_REMOTE_ADDR] = address(&r->slot->client);
     /* no name is looked up (RFC 3875 4.1.9). Without this key CGI::Emulate::PSGI says localhost of everybody */
     x->of[KEY_REMOTE_HOST] = x->of[KEY_REMOTE_ADDR];

@@ -288,11 +288,12 @@ static AV *plain_copy(pTHX_ AV *headers)
     return copy;
 }
 
-static const char *interim(pTHX_ sr_buffer *out, int status, AV *headers, SV **trimmed)
+/* Appends the fields to `out`. Returns NULL, or what is wrong. */
+static const char *interim(pTHX_ sr_buffer *out, AV *headers, SV **trimmed)
 {
     if (av_len(headers) % 2 == 0)
         return "the headers are not names and values in pairs";
-    sr_response_error err = sr_informational_init(out, status);
+    sr_response_error err = SR_RESPONSE_OK;
     sr_bytes n = SR_BYTES(""), v = n;
     for (SSize_t i = 0; !err && i < av_len(headers); i += 2) {
         if (!sirius_bytes(aTHX_ * av_fetch(headers, i, 0), &n) ||
@@ -302,8 +303,6 @@ static const char *interim(pTHX_ sr_buffer *out, int status, AV *headers, SV **t
         if (err == SR_RESPONSE_BAD_VALUE && sirius_trim(aTHX_ trimmed, n, &v))
             err = sr_informational_field(out, n, v);
     }
-    if (!err)
-        err = sr_informational_end(out);
     return sirius_header_error(aTHX_ err, n, v);
 }
 
@@ -325,23 +324,23 @@ XS(sirius_xs_informational)
     /* the server has sent 100 itself if the client asked for it, and the body is complete */
     if (status == 100)
         XSRETURN_EMPTY;
-    if (status < 102 || status > 199)
+    if (!sr_informational_status(status))
         croak("psgix.informational: the status is %d, expected 102 to 199", status);
     SV *scratch = sv_2mortal(newSV(0)), *trimmed = NULL;
     sr_buffer out;
     sr_buffer_init(&out);
     ENTER;
-    const char *why = interim(aTHX_ & out, status, headers, &trimmed);
+    const char *why = interim(aTHX_ & out, headers, &trimmed);
     LEAVE;
     if (trimmed)
         sirius_trim_log(aTHX_ s, trimmed);
     if (!why)
-        sv_setpvn(scratch, sr_buffer_at(&out), sr_buffer_len(&out));
+        sv_setpvn(scratch, out.data ? sr_buffer_at(&out) : "", sr_buffer_len(&out));
     sr_buffer_free(&out); /* before croak, which does not return */
     if (why)
         croak("psgix.informational: %s", why);
     bool outer = sirius_catch(&s->turn.stream), entered = sirius_enter(&s->inside);
-    wire_interim(s, sr_bytes_of(SvPVX(scratch), SvCUR(scratch)));
+    wire_interim(s, status, sr_bytes_of(SvPVX(scratch), SvCUR(scratch)));
     sirius_leave(&s->inside, entered);
     sirius_catch_end(aTHX_ s, outer);
     XSRETURN_EMPTY;

@@ -8,7 +8,7 @@
  * "Transfer-Encoding: chunked" does not prove that they are framed: until the first chunk-size line is
  * complete, what came is kept; if it is not one, everything is sent as it is.
  */
-#include "http/chunked.h"
+#include "http1/chunked.h"
 
 typedef enum unchunk_state {
     UNCHUNK_OFF,    /* bytes are passed on as they are */

@@ -124,15 +124,11 @@ void wire_end(sirius *s)
     say(s, SR_REPLY_END);
 }
 
-void wire_interim(sirius *s, sr_bytes text)
+void wire_interim(sirius *s, int status, sr_bytes fields)
 {
-    /* "HTTP/1.1 103 Early Hints\r\n", fields, "\r\n" */
-    const char *line = memchr(text.at, '\n', text.len);
-    sr_reply_head head = {
-        .status = (uint16_t)((text.at[9] - '0') * 100 + (text.at[10] - '0') * 10 + text.at[11] - '0')};
-    size_t from = (size_t)(line - text.at) + 1;
+    sr_reply_head head = {.status = (uint16_t)status};
     s->turn.stream.writing = true;
-    if (!sr_worker_reply(&s->worker, &head, sr_bytes_of(text.at + from, text.len - from - 2), NULL, 0, 0))
+    if (!sr_worker_reply(&s->worker, &head, fields, NULL, 0, 0))
         s->turn.wire.interim_broken = s->turn.wire.gone = true;
     s->turn.stream.writing = false;
     sr_worker_flush(&s->worker);

@@ -44,7 +44,7 @@ static inline bool sirius_complete(const sirius_wire *w)
  */
 static inline sr_response_error wire_head_begin(sirius_wire *w, int status, bool is_head)
 {
-    return sr_response_begin(&w->response, status, 1, is_head, true);
+    return sr_response_begin(&w->response, status, is_head, true);
 }
 
 /* Ends it; the edge adds the fields of the server. Returns NULL, or what is wrong, a static text. */
@@ -72,7 +72,7 @@ void wire_data(sirius *s, sr_bytes bytes, bool wait);
 void wire_nothing(sirius *s);
 void wire_end(sirius *s); /* after the last byte of a stream */
 
-void wire_interim(sirius *s, sr_bytes text); /* sends a whole interim head */
+void wire_interim(sirius *s, int status, sr_bytes fields); /* sends an interim head */
 /*
  * Inside: the response is over: ends the reply as the phase of the turn says, END, CUT or TAKEN. The edge can go on with the connection,
  * even if the application goes on with something else. `now`: wakes the edge, as the application may go on for a long time. Does

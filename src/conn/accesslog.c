@@ -1,5 +1,6 @@
 #include "accesslog.h"
 
+#include "../http1/head.h"
 #include "../log/values.h"
 #include "../net/descriptors.h"
 #include "client.h"

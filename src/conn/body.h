@@ -8,7 +8,8 @@
  * Failure: SR_BODY_BAD, with the status to refuse the request with.
  */
 #include "../base/buffer.h"
-#include "../http/chunked.h"
+#include "../http/request.h"
+#include "../http1/chunked.h"
 #include "config.h"
 #include "pace.h"
 

@@ -148,7 +148,7 @@ void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
      * its end (RFC 9112 8). So might what the application has written to psgix.io.
      */
     const sr_exchange *x = c->exchange;
-    if (x && x->owed && (x->status ? x->minor == 0 : x->broken && c->borrowed))
+    if (x && x->owed && (x->status ? x->version == SR_HTTP_1_0 : x->broken && c->borrowed))
         reset(c);
     else if (c->transport && !c->ended)
         c->transport->ops->end(c->transport, c->source.fd); /* as far as the socket takes it */

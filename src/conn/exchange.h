@@ -22,7 +22,7 @@ typedef struct sr_exchange {
     uint32_t slot;        /* slot + 1 of the request in the queue; 0: it is not there */
 
     /* the request */
-    uint8_t minor; /* HTTP/1.minor */
+    uint8_t version; /* sr_version; before the head is complete, that of the request before */
     bool is_head;
     bool wants_close;  /* the client has said that this is its last request */
     bool trusted;      /* it came from a trusted peer */

@@ -1,6 +1,6 @@
 #include "finish.h"
 
-#include "../http/response.h"
+#include "../http1/write.h"
 #include "account.h"
 #include "deadline.h"
 #include "hsts.h"
@@ -181,7 +181,7 @@ void sr_finish_refuse_by(sr_engine *e, sr_conn *c, int status, sr_refusal why, b
     sr_exchange *x = sr_exchange_begin_refused(e, c);
     if (x)
         sr_trouble_refused(e, x, why);
-    if (!x || !sr_response_refusal(&out, status, is_head, e->date, e->config.server, sr_hsts_of(e, c))) {
+    if (!x || !sr_write_refusal(&out, status, is_head, e->date, e->config.server, sr_hsts_of(e, c))) {
         sr_buffer_free(&out);
         sr_trouble_lost(e, ENOMEM);
         sr_conn_close(e, c, SR_CLOSED_ERROR);
@@ -219,7 +219,7 @@ void sr_finish_cut(sr_engine *e, sr_exchange *x)
     x->broken = true;
     if (!c->gone)
         c->why = SR_CLOSED_ERROR;
-    if (c->gone || x->minor == 0 ||
+    if (c->gone || x->version == SR_HTTP_1_0 ||
         (c->borrowed && !x->status)) /* this close resets the connection, see sr_conn_close */
         sr_conn_close(e, c, c->why);
     else

@@ -13,7 +13,7 @@ static inline sr_bytes sr_hsts_of(const sr_engine *e, const sr_conn *c)
     return c->transport ? e->config.hsts : sr_bytes_of(NULL, 0);
 }
 
-/* Adds the field unless the application has set its own. Call it when all other fields are added, before sr_response_finish. */
+/* Adds the field unless the application has set its own. Call it when all other fields are added, before the end of the head. */
 static inline sr_response_error sr_hsts_add(const sr_engine *e, const sr_conn *c, sr_response *r,
                                             sr_buffer *head)
 {

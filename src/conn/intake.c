@@ -1,5 +1,6 @@
 #include "intake.h"
 
+#include "../http1/head.h"
 #include "account.h"
 #include "client.h"
 #include "deadline.h"
@@ -48,9 +49,9 @@ static bool keep_parse(sr_engine *e, sr_conn *c)
     x->parse = malloc(sizeof *x->parse);
     if (x->parse)
         memcpy(x->parse, &e->intake.request, used);
-    if (!e->intake.request.minor) { /* its version is 1.0, or not known yet: may_hold */
+    if (e->intake.request.version != SR_HTTP_1_1) { /* its version is 1.0, or not known yet: may_hold */
         c->persists = false;
-        x->minor = 0;
+        x->version = SR_HTTP_1_0;
     }
     return x->parse;
 }
@@ -83,7 +84,7 @@ static bool is_unheld(sr_engine *e, const sr_conn *c)
 static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, bool in_scratch,
                   sr_task *task)
 {
-    if (!r->minor &&
+    if (r->version == SR_HTTP_1_0 &&
         is_unheld(e,
                   c)) { /* a client has to be prepared for it, and sends the request again (RFC 9112 9.3.1) */
         sr_finish_close(e, c, SR_CLOSED_AFTER);
@@ -97,8 +98,8 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     c->requests++;
     c->gone = c->borrowed = false;
     c->why = SR_CLOSED_AFTER;
-    c->persists = r->minor;
-    x->minor = r->minor;
+    c->persists = r->version != SR_HTTP_1_0;
+    x->version = r->version;
     x->is_head = r->is_head;
     x->keep_alive = r->keep_alive;
     x->wants_close = !r->keep_alive;

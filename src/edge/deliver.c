@@ -10,6 +10,7 @@
 #include "../conn/slowest.h"
 #include "../conn/spools.h"
 #include "../conn/trouble.h"
+#include "../http1/write.h"
 #include "../net/descriptors.h"
 #include "../share/door.h"
 #include "../share/reply.h"
@@ -107,11 +108,11 @@ static void bad_gateway(sr_edge *ed, sr_exchange *x)
     sr_bytes body = sr_bytes_of(text, x->is_head ? 0 : sizeof text - 1);
     sr_deadline_clear(e, c);
     sr_buffer_reset(&ed->head);
-    if (x->interim_pending ||
-        sr_response_init(&r, &ed->head, 502, x->minor, x->is_head, sr_engine_keeps(e, x)) ||
+    if (x->interim_pending || sr_response_begin(&r, 502, x->is_head, sr_engine_keeps(e, x)) ||
+        !sr_write_status(&ed->head, 502) ||
         sr_response_field(&r, &ed->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain")) ||
         sr_hsts_add(e, c, &r, &ed->head) ||
-        sr_response_finish(&r, &ed->head, sizeof text - 1, e->date, e->config.server) ||
+        sr_write_end(&r, (sr_version)x->version, &ed->head, sizeof text - 1, e->date, e->config.server) ||
         !sr_buffer_add_bytes(&ed->head, body)) {
         sr_finish_refuse(e, c, 502, SR_REFUSED_WORKER, x->is_head);
         return;
@@ -142,8 +143,7 @@ bool sr_deliver_unanswered(sr_edge *ed, const sr_entry *en)
 
 bool sr_deliver_whole(const sr_entry *en)
 {
-    return en->phase != SR_ENTRY_OPEN && !en->left && en->response.framing != SR_FRAMING_CHUNKED &&
-           en->response.framing != SR_FRAMING_CLOSE;
+    return en->phase != SR_ENTRY_OPEN && !en->left && en->response.framing != SR_FRAMING_OPEN;
 }
 
 static void cut(sr_edge *ed, uint32_t slot)
@@ -244,8 +244,9 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
     sr_conn *c = x->conn;
     sr_response *r = &en->response;
     sr_buffer_reset(&ed->head);
-    sr_response_error err =
-        sr_response_init(r, &ed->head, h->status, x->minor, x->is_head, sr_engine_keeps(e, x) && !close);
+    sr_response_error err = sr_response_begin(r, h->status, x->is_head, sr_engine_keeps(e, x) && !close);
+    if (!err && !sr_write_status(&ed->head, h->status))
+        err = SR_RESPONSE_NO_MEMORY;
     if (!err)
         err = fields(ed, r, lines, false);
     if (!err && h->app_length != SR_REPLY_LENGTH_UNKNOWN && h->app_length > INT64_MAX)
@@ -254,11 +255,11 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
     if (!err)
         err = sr_hsts_add(e, c, r, &ed->head);
     if (!err)
-        err = sr_response_finish(r, &ed->head, h->length, e->date, e->config.server);
+        err = sr_write_end(r, (sr_version)x->version, &ed->head, h->length, e->date, e->config.server);
     if (err)
         return err;
     x->keep_alive = r->keep_alive;
-    if (r->framing == SR_FRAMING_CLOSE && !c->borrowed)
+    if (r->framing == SR_FRAMING_OPEN && x->version == SR_HTTP_1_0 && !c->borrowed)
         sr_conn_resets(c);
     sr_account_head(x, h->status, sr_buffer_len(&ed->head));
     sr_log_head(ed, en);
@@ -308,6 +309,7 @@ static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last
     char size[18];
     int n = 1; /* the first is for the pieces that were joined */
     sr_response_framing framing = en->response.framing;
+    bool chunked = sr_write_chunked(&en->response, (sr_version)en->exchange->version);
     if (framing == SR_FRAMING_LENGTH && body.len > en->left)
         body.len = (size_t)en->left; /* the body is cut at the application's Content-Length */
     if (framing == SR_FRAMING_NONE)
@@ -318,13 +320,13 @@ static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last
         body.len = 0;
     if (headed)
         iov[n++] = (struct iovec){sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
-    if (body.len && framing == SR_FRAMING_CHUNKED)
-        iov[n++] = (struct iovec){size, sr_chunk_head(size, body.len)};
+    if (body.len && chunked)
+        iov[n++] = (struct iovec){size, sr_write_chunk_head(size, body.len)};
     if (body.len)
         iov[n++] = (struct iovec){(char *)(uintptr_t)body.at, body.len};
-    if (body.len && framing == SR_FRAMING_CHUNKED)
+    if (body.len && chunked)
         iov[n++] = (struct iovec){"\r\n", 2};
-    if (last && framing == SR_FRAMING_CHUNKED)
+    if (last && chunked)
         iov[n++] = (struct iovec){"0\r\n\r\n", 5};
     if (!last && join(ed, en->exchange, iov + 1, n - 1))
         return;
@@ -354,7 +356,7 @@ typedef enum took { TOOK, TOOK_BAD } took;
 static bool informs(const sr_edge *ed, const sr_exchange *x)
 {
     const sr_config *config = &ed->engine->config;
-    if (x->minor == 0 || x->is_head) /* never sent to a 1.0 client (RFC 9110 15.2) */
+    if (x->version == SR_HTTP_1_0 || x->is_head) /* never sent to a 1.0 client (RFC 9110 15.2) */
         return false;
     if (config->informational != SR_INFORMATIONAL_DIRECT)
         return config->informational == SR_INFORMATIONAL_ON;
@@ -366,11 +368,13 @@ static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes 
     sr_exchange *x = en->exchange;
     sr_conn *c = x->conn;
     sr_buffer_reset(&ed->head);
-    sr_response_error err = sr_informational_init(&ed->head, h->status);
+    sr_response_error err = !sr_informational_status(h->status)      ? SR_RESPONSE_BAD_STATUS
+                            : !sr_write_status(&ed->head, h->status) ? SR_RESPONSE_NO_MEMORY
+                                                                     : SR_RESPONSE_OK;
     if (!err)
         err = fields(ed, NULL, lines, true);
-    if (!err)
-        err = sr_informational_end(&ed->head);
+    if (!err && !sr_buffer_add(&ed->head, "\r\n", 2))
+        err = SR_RESPONSE_NO_MEMORY;
     if (err) /* for lack of memory it is dropped */
         return err == SR_RESPONSE_NO_MEMORY ? TOOK : TOOK_BAD;
     if (!informs(ed, x) || pending(c) > INTERIM_MAX)

@@ -7,6 +7,7 @@
 #include "../conn/hsts.h"
 #include "../conn/send.h"
 #include "../http/status.h"
+#include "../http1/write.h"
 #include "../net/tempfile.h"
 #include "../static/fields.h"
 #include "answer.h"
@@ -84,14 +85,15 @@ static bool head_make(sr_edge *ed, const sr_found *f, const sr_task *task, const
     sr_engine *e = ed->engine;
     const sr_exchange *x = task->exchange;
     sr_buffer_reset(&ed->head);
-    if (sr_response_init(r, &ed->head, f->status, x->minor, x->is_head, sr_engine_keeps(e, x)) ||
+    if (sr_response_begin(r, f->status, x->is_head, sr_engine_keeps(e, x)) ||
+        !sr_write_status(&ed->head, f->status) ||
         sr_fields_add(f, task->request, task->base, e->wall, boundary_of(is), r, &ed->head))
         return false;
     if (x->is_head && !is->length && f->status == 200 && /* otherwise 0 counts as unknown with HEAD */
         sr_response_field(r, &ed->head, SR_BYTES("Content-Length"), SR_BYTES("0")))
         return false;
     return !sr_hsts_add(e, x->conn, r, &ed->head) &&
-           !sr_response_finish(r, &ed->head, is->length, e->date, e->config.server);
+           !sr_write_end(r, (sr_version)x->version, &ed->head, is->length, e->date, e->config.server);
 }
 
 /* Appends a file, or a part of it, to the head. False: it is too large for that, or cannot be read now. */

@@ -2,6 +2,7 @@
 
 #include "../conn/send.h"
 #include "../http/target.h"
+#include "../http1/write.h"
 #include "answer.h"
 #include "files.h"
 
@@ -79,10 +80,10 @@ static bool response_make(sr_edge *ed, const sr_task *task, sr_bytes to, sr_resp
     sr_engine *e = ed->engine;
     const sr_exchange *x = task->exchange;
     sr_buffer_reset(&ed->head);
-    if (sr_response_init(r, &ed->head, 308, x->minor, x->is_head, sr_engine_keeps(e, x)) ||
+    if (sr_response_begin(r, 308, x->is_head, sr_engine_keeps(e, x)) || !sr_write_status(&ed->head, 308) ||
         sr_response_field(r, &ed->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain")) ||
         sr_response_field(r, &ed->head, SR_BYTES("Location"), to) ||
-        sr_response_finish(r, &ed->head, sizeof text - 1, e->date, e->config.server))
+        sr_write_end(r, (sr_version)x->version, &ed->head, sizeof text - 1, e->date, e->config.server))
         return false;
     *len = sr_buffer_len(&ed->head);
     return x->is_head || sr_buffer_add(&ed->head, text, sizeof text - 1);

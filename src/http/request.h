@@ -1,25 +1,14 @@
 #ifndef SR_REQUEST_H
 #define SR_REQUEST_H
 /*
- * request: parses the head of an HTTP/1.x request (RFC 9112 2-6), and is the one place where its framing is
- * decided.
+ * request: the head of a request, in any version of HTTP: spans of the bytes that it came in, and what they mean. The parser of
+ * HTTP/1.x (http1/head.h) fills it in.
  *
- * Pure: no allocation, no I/O, no clock. The bytes are the caller's. Positions are offsets, so the caller may
- * move the bytes between two calls. One thread at a time for each object.
- *
- * Strict on purpose: what two parsers could read in two ways is refused, never repaired. Every refusal has a
- * status and a reason. After one, nothing that follows on the connection may be read as a request.
- *
- * Every split of the same bytes gives the same result, the reason included. A line is checked only when it is
- * complete. What is decided earlier (a first byte that starts no method, a CR without LF, the limits) is
- * decided at a fixed offset, and the smallest offset wins, however the bytes came.
- *
- * Order of checks: line by line, each for its own faults (grammar, a second or malformed Host,
- * Content-Length, Transfer-Encoding, Content-Type); then, with the whole head: 400 no Host in HTTP/1.1, 400
- * Transfer-Encoding in HTTP/1.0, 400 both framings, 501 transfer coding, 501 method, 417, 426.
+ * Owner: the caller, with the bytes. Spans are offsets, so the bytes may be moved or copied, to a slot of the queue too.
  */
 #include "../base/bytes.h"
 #include "../base/span.h"
+#include "version.h"
 
 enum {
     SR_REQUEST_FIELDS_MAX = 256, /* in the struct; the limit in force is sr_request_limits.fields */
@@ -41,12 +30,6 @@ typedef struct sr_field {
     sr_span name, value; /* value without OWS at its ends */
 } sr_field;
 
-typedef enum sr_parse {
-    SR_PARSE_MORE, /* the head is not complete */
-    SR_PARSE_DONE, /* the head is complete: request->head_len bytes of it */
-    SR_PARSE_BAD,  /* refused: request->status and request->why */
-} sr_parse;
-
 typedef enum sr_body_framing { SR_BODY_NONE, SR_BODY_LENGTH, SR_BODY_CHUNKED } sr_body_framing;
 
 typedef enum sr_expect { SR_EXPECT_NONE, SR_EXPECT_CONTINUE } sr_expect;
@@ -67,7 +50,7 @@ typedef struct sr_request {
     uint32_t n_fields;
     sr_body_framing framing;
     sr_expect expect; /* never set for HTTP/1.0 (RFC 9110 10.1.1) */
-    uint8_t minor;    /* 0 or 1: HTTP/1.minor; 1.2 to 1.9 count as 1.1 (RFC 9110 2.5) */
+    uint8_t version;  /* sr_version */
     bool host_added;  /* host is of an absolute-form without a Host (HTTP/1.0): it is not in fields[] */
     bool has_query;   /* a '?' was there, maybe with nothing after it */
     bool is_head;     /* the method is HEAD: the response has no body */
@@ -78,7 +61,7 @@ typedef struct sr_request {
     int status;   /* 400, 414, 417, 426, 431, 501 or 505 */
     const char *why; /* static text: the rule that was broken */
 
-    /* private to request.c, target.c and framing.c */
+    /* private to the parser and target.c */
     uint8_t phase;
     uint8_t blank;                          /* empty lines before the request line */
     uint8_t method_id;                      /* sr_method */
@@ -89,21 +72,5 @@ typedef struct sr_request {
     uint32_t seen;                          /* bits: sr_seen */
     sr_field fields[SR_REQUEST_FIELDS_MAX]; /* the first n_fields; Proxy is not among them */
 } sr_request;
-
-/* Starts a new request. Cheap: does not touch fields[]. */
-void sr_request_init(sr_request *r);
-
-/*
- * Parses on. `at` points to the first byte of the request, followed by all bytes so far; the pointer may
- * differ from call to call, the bytes must not. Never reads at[len]. After DONE or BAD call sr_request_init
- * before the next call.
- */
-sr_parse sr_request_feed(sr_request *r, const sr_request_limits *limits, const char *at, size_t len);
-
-/*
- * Percent-decodes a path that sr_request_feed has accepted into `out`, of path.len bytes. Returns the bytes
- * written.
- */
-size_t sr_path_decode(char *out, sr_bytes path);
 
 #endif

@@ -1,7 +1,5 @@
 #include "response.h"
 
-#include "../base/decimal.h"
-#include "date.h"
 #include "status.h"
 #include "token.h"
 
@@ -13,43 +11,11 @@ static inline char *put(char *to, sr_bytes s)
 }
 #define PUT(to, literal) put((to), SR_BYTES(literal))
 
-static char *put_number(char *to, uint64_t n)
+sr_response_error sr_response_begin(sr_response *r, int status, bool is_head, bool keep_alive)
 {
-    char digits[SR_DECIMAL_MAX];
-    return put(to, sr_decimal(digits + sizeof digits, n));
-}
-
-static bool status_line(sr_buffer *out, int status)
-{
-    sr_bytes reason = sr_status_reason(status);
-    if (!sr_buffer_reserve(out, sizeof "HTTP/1.1 200 \r\n" + reason.len))
-        return false;
-    char *to = PUT(out->data + out->end, "HTTP/1.1 ");
-    to = put_number(to, (unsigned)status);
-    *to++ = ' ';
-    to = put(to, reason);
-    to = PUT(to, "\r\n");
-    out->end = (size_t)(to - out->data);
-    return true;
-}
-
-sr_response_error sr_response_begin(sr_response *r, int status, uint8_t minor, bool is_head, bool keep_alive)
-{
-    *r = (sr_response){.status = status,
-                       .minor = minor,
-                       .is_head = is_head,
-                       .keep_alive = keep_alive,
-                       .app_length = SR_LENGTH_UNKNOWN};
+    *r = (sr_response){
+        .status = status, .is_head = is_head, .keep_alive = keep_alive, .app_length = SR_LENGTH_UNKNOWN};
     return status < 200 || status > 999 ? SR_RESPONSE_BAD_STATUS : SR_RESPONSE_OK;
-}
-
-sr_response_error sr_response_init(sr_response *r, sr_buffer *out, int status, uint8_t minor, bool is_head,
-                                   bool keep_alive)
-{
-    sr_response_error e = sr_response_begin(r, status, minor, is_head, keep_alive);
-    if (e != SR_RESPONSE_OK)
-        return e;
-    return status_line(out, status) ? SR_RESPONSE_OK : SR_RESPONSE_NO_MEMORY;
 }
 
 static sr_response_error check_field(sr_bytes name, sr_bytes value)
@@ -154,7 +120,7 @@ sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes nam
     return add_field(out, name, value);
 }
 
-inline uint64_t sr_response_decide(sr_response *r, uint64_t known)
+uint64_t sr_response_decide(sr_response *r, uint64_t known)
 {
     if (r->app_chunked)
         r->app_length = SR_LENGTH_UNKNOWN; /* the transfer coding overrides the length (RFC 9112 6.3) */
@@ -172,78 +138,13 @@ inline uint64_t sr_response_decide(sr_response *r, uint64_t known)
     }
     uint64_t length = r->app_length != SR_LENGTH_UNKNOWN ? r->app_length : known;
     if (length == SR_LENGTH_UNKNOWN) {
-        r->framing = r->minor ? SR_FRAMING_CHUNKED : SR_FRAMING_CLOSE;
-        r->keep_alive &= r->minor > 0;
+        r->framing = SR_FRAMING_OPEN;
         return SR_LENGTH_UNKNOWN;
     }
     if (known < length) /* bytes will be missing, and only a close can tell the client */
         r->keep_alive = false;
     r->framing = SR_FRAMING_LENGTH;
     return r->body_length = length;
-}
-
-static sr_bytes connection(const sr_response *r)
-{
-    if (!r->keep_alive)
-        return r->has_upgrade ? SR_BYTES("Connection: close, Upgrade\r\n")
-                              : SR_BYTES("Connection: close\r\n");
-    if (r->minor == 0)
-        return r->has_upgrade ? SR_BYTES("Connection: keep-alive, Upgrade\r\n")
-                              : SR_BYTES("Connection: keep-alive\r\n");
-    return r->has_upgrade ? SR_BYTES("Connection: Upgrade\r\n") : SR_BYTES("");
-}
-
-static char *put_date(char *to, const char *date)
-{
-    to = PUT(to, "Date: ");
-    to = put(to, sr_bytes_of(date, SR_DATE_LEN));
-    return PUT(to, "\r\n");
-}
-
-static char *put_server(char *to, sr_bytes server)
-{
-    if (!server.len)
-        return to;
-    to = PUT(to, "Server: ");
-    to = put(to, server);
-    return PUT(to, "\r\n");
-}
-
-static char *put_length(char *to, uint64_t length)
-{
-    to = PUT(to, "Content-Length: ");
-    to = put_number(to, length);
-    return PUT(to, "\r\n");
-}
-
-sr_response_error sr_response_finish(sr_response *r, sr_buffer *out, uint64_t known, const char *date,
-                                     sr_bytes server)
-{
-    uint64_t length = sr_response_decide(r, known);
-    static const char longest[] = "Content-Length: 18446744073709551615\r\nDate: \r\nServer: \r\n"
-                                  "Connection: keep-alive, Upgrade\r\n\r\n";
-    if (!sr_buffer_reserve(out, sizeof longest + SR_DATE_LEN + server.len))
-        return SR_RESPONSE_NO_MEMORY;
-    char *to = out->data + out->end;
-    if (length != SR_LENGTH_UNKNOWN)
-        to = put_length(to, length);
-    else if (r->framing == SR_FRAMING_CHUNKED)
-        to = PUT(to, "Transfer-Encoding: chunked\r\n");
-    if (!r->has_date)
-        to = put_date(to, date);
-    if (!r->has_server)
-        to = put_server(to, server);
-    to = put(to, connection(r));
-    to = PUT(to, "\r\n");
-    out->end = (size_t)(to - out->data);
-    return SR_RESPONSE_OK;
-}
-
-sr_response_error sr_informational_init(sr_buffer *out, int status)
-{
-    if (status < 102 || status > 199)
-        return SR_RESPONSE_BAD_STATUS;
-    return status_line(out, status) ? SR_RESPONSE_OK : SR_RESPONSE_NO_MEMORY;
 }
 
 sr_response_error sr_informational_field(sr_buffer *out, sr_bytes name, sr_bytes value)
@@ -261,71 +162,6 @@ sr_response_error sr_informational_field(sr_buffer *out, sr_bytes name, sr_bytes
     default:
         return add_field(out, name, value);
     }
-}
-
-sr_response_error sr_informational_end(sr_buffer *out)
-{
-    return sr_buffer_add(out, "\r\n", 2) ? SR_RESPONSE_OK : SR_RESPONSE_NO_MEMORY;
-}
-
-size_t sr_chunk_head(char out[18], uint64_t length)
-{
-    size_t digits = 1;
-    for (uint64_t rest = length >> 4; rest; rest >>= 4)
-        digits++;
-    for (size_t i = digits; i-- > 0; length >>= 4)
-        out[i] = "0123456789abcdef"[length & 15];
-    memcpy(out + digits, "\r\n", 2);
-    return digits + 2;
-}
-
-/* Adds the field that a status requires. */
-static sr_bytes extra_fields(int status)
-{
-    switch (status) {
-    case 426: /* RFC 6455 4.4, RFC 9110 15.5.22 */
-        return SR_BYTES("Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: close, Upgrade\r\n");
-    case 503: /* overload is over soon, or another server answers */
-        return SR_BYTES("Retry-After: 1\r\nConnection: close\r\n");
-    default:
-        return SR_BYTES("Connection: close\r\n");
-    }
-}
-
-static char *put_hsts(char *to, sr_bytes hsts)
-{
-    if (!hsts.len)
-        return to;
-    to = PUT(to, "Strict-Transport-Security: ");
-    to = put(to, hsts);
-    return PUT(to, "\r\n");
-}
-
-bool sr_response_refusal(sr_buffer *out, int status, bool is_head, const char *date, sr_bytes server,
-                         sr_bytes hsts)
-{
-    sr_bytes reason = sr_status_reason(status), extra = extra_fields(status);
-    static const char longest[] = "HTTP/1.1 999 \r\nDate: \r\nServer: \r\nContent-Type: text/plain\r\n"
-                                  "Strict-Transport-Security: \r\n"
-                                  "Content-Length: 18446744073709551615\r\n\r\n999 \n";
-    size_t len = sizeof longest + SR_DATE_LEN + server.len + hsts.len + extra.len + 2 * reason.len;
-    if (!sr_buffer_reserve(out, len) || !status_line(out, status))
-        return false;
-    char *to = put_date(out->data + out->end, date);
-    to = put_server(to, server);
-    to = put_hsts(to, hsts);
-    to = PUT(to, "Content-Type: text/plain\r\n");
-    to = put_length(to, sizeof "999 \n" - 1 + reason.len);
-    to = put(to, extra);
-    to = PUT(to, "\r\n");
-    if (!is_head) {
-        to = put_number(to, (unsigned)status);
-        *to++ = ' ';
-        to = put(to, reason);
-        *to++ = '\n';
-    }
-    out->end = (size_t)(to - out->data);
-    return true;
 }
 
 const char *sr_response_error_text(sr_response_error e)

@@ -24,4 +24,10 @@ bool sr_authority_parse(sr_bytes s, sr_authority *out);
  */
 const char *sr_target_parse(sr_request *r, const char *at);
 
+/*
+ * Percent-decodes a path that sr_target_parse has accepted into `out`, of path.len bytes. Returns the bytes
+ * written.
+ */
+size_t sr_path_decode(char *out, sr_bytes path);
+
 #endif

@@ -1,6 +1,7 @@
 #include "values.h"
 
 #include "../base/decimal.h"
+#include "../http/target.h"
 #include "../http/traced.h"
 #include "../share/facts.h"
 
@@ -68,7 +69,7 @@ static sr_bytes uri_of(sr_logvalues *v)
 
 static sr_bytes protocol_of(const sr_logvalues *v)
 {
-    return v->request->minor ? SR_BYTES("HTTP/1.1") : SR_BYTES("HTTP/1.0");
+    return sr_version_text((sr_version)v->request->version);
 }
 
 /* Joins method, REQUEST_URI and protocol. For most requests this is the line that was received. */

@@ -39,7 +39,8 @@ static void one(sr_engine *e)
     c->persists = true;
     sr_exchange *next = sr_exchange_begin(e, c);
     ok(next == x, "the next takes its memory");
-    ok(!next->status && !next->owed && !next->broken && !next->slot && next->minor == 1, "and nothing else");
+    ok(!next->status && !next->owed && !next->broken && !next->slot && next->version == SR_HTTP_1_1,
+       "and nothing else");
     sr_exchange_end(e, c);
     sr_conn_free(c);
 }

@@ -1,4 +1,5 @@
 /* facts: what sr_request says of the heads it takes. */
+#include "../../src/http/target.h"
 #include "feed.h"
 
 static sr_request r;
@@ -29,7 +30,7 @@ static void targets(void)
     is_span(at, r.query, "c=d", "query");
     is_span(at, r.host, "A:80", "host");
     is_span(at, r.content_type, "a/b", "content_type without OWS");
-    ok(r.has_query && !r.is_head && r.minor == 1 && r.keep_alive && !r.upgrade, "flags");
+    ok(r.has_query && !r.is_head && r.version == SR_HTTP_1_1 && r.keep_alive && !r.upgrade, "flags");
     is_int(r.head_start, 2, "head_start behind the empty line");
     is_int(r.head_len, (long long)strlen(at), "head_len counts it");
     is_int(r.n_fields, 2, "n_fields");
@@ -38,7 +39,8 @@ static void targets(void)
 
     at = take("HEAD /? HTTP/1.0\r\n\r\n");
     ok(r.is_head && r.has_query && r.query.len == 0, "HEAD, and a query that is empty");
-    ok(r.minor == 0 && !r.keep_alive && r.host.len == 0 && r.content_type.len == 0, "1.0 without fields");
+    ok(r.version == SR_HTTP_1_0 && !r.keep_alive && r.host.len == 0 && r.content_type.len == 0,
+       "1.0 without fields");
     at = take("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
     is_span(at, r.path, "*", "path of '*'");
     ok(!r.has_query, "no query");
@@ -67,7 +69,7 @@ static void targets(void)
     take("head / HTTP/1.1\r\nHost: a\r\n\r\n");
     ok(!r.is_head, "head is not HEAD");
     take("GET / HTTP/1.9\r\nHost: a\r\n\r\n");
-    is_int(r.minor, 1, "1.9 counts as 1.1");
+    is_int(r.version, SR_HTTP_1_1, "1.9 counts as 1.1");
 }
 
 /* The names that are left of these fields, with spaces behind; limits.underscores is on. */

@@ -4,8 +4,8 @@
  * feed: hand the same bytes to a parser in pieces and compare what comes out. Each piece ends at the guard
  * page, and moves between two calls, as the contract of the parsers allows.
  */
-#include "../../src/http/chunked.h"
-#include "../../src/http/request.h"
+#include "../../src/http1/chunked.h"
+#include "../../src/http1/head.h"
 #include "guard.h"
 #include "tap.h"
 

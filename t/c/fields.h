@@ -1,7 +1,7 @@
 #ifndef FIELDS_H
 #define FIELDS_H
 /* fields: a request that has these header fields. */
-#include "../../src/http/request.h"
+#include "../../src/http1/head.h"
 
 #include "guard.h"
 

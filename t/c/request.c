@@ -1,5 +1,5 @@
 /* request: lines and targets: what is refused, and with which status. */
-#include "../../src/http/request.h"
+#include "../../src/http1/head.h"
 
 #include "../../src/http/target.h"
 #include "heads.h"

@@ -1,5 +1,5 @@
 /* response: heads as they go on the wire. */
-#include "../../src/http/response.h"
+#include "../../src/http1/write.h"
 
 #include "tap.h"
 
@@ -11,6 +11,7 @@
 
 static sr_buffer out;
 static sr_response r;
+static sr_version version;
 
 static void is_out(const char *want, const char *name)
 {
@@ -21,7 +22,9 @@ static void is_out(const char *want, const char *name)
 static void begin(int status, uint8_t minor, bool is_head, bool keep_alive)
 {
     sr_buffer_reset(&out);
-    sr_response_init(&r, &out, status, minor, is_head, keep_alive);
+    version = minor ? SR_HTTP_1_1 : SR_HTTP_1_0;
+    if (!sr_response_begin(&r, status, is_head, keep_alive))
+        sr_write_status(&out, status);
 }
 
 static sr_response_error add(const char *name, const char *value)
@@ -31,7 +34,7 @@ static sr_response_error add(const char *name, const char *value)
 
 static void end(uint64_t known)
 {
-    if (sr_response_finish(&r, &out, known, DATE, sr_bytes_of(NULL, 0)) != SR_RESPONSE_OK)
+    if (sr_write_end(&r, version, &out, known, DATE, sr_bytes_of(NULL, 0)) != SR_RESPONSE_OK)
         ok(false, "finish");
 }
 
@@ -69,16 +72,16 @@ static void decisions(void)
         const char *line = strstr(sr_buffer_at(&out), "Content-Length: ");
         uint64_t tells = line ? strtoull(line + 16, NULL, 10) : UNKNOWN;
         sr_buffer_reset(&out);
-        same &= sr_response_begin(&r, code, minor, is_head, keeps) == SR_RESPONSE_OK;
+        same &= sr_response_begin(&r, code, is_head, keeps) == SR_RESPONSE_OK;
         add(field[0], field[1]);
         told = sr_response_decide(&r, length) == tells;
         same &= told && r.framing == made.framing && r.body_length == made.body_length &&
-                r.keep_alive == made.keep_alive && r.app_length == made.app_length &&
-                r.app_chunked == made.app_chunked;
+                (r.keep_alive && !(minor == 0 && r.framing == SR_FRAMING_OPEN)) == made.keep_alive &&
+                r.app_length == made.app_length && r.app_chunked == made.app_chunked;
     }
-    ok(same, "begin and decide are init and finish without their bytes");
-    ok(sr_response_begin(&r, 199, 1, false, true) == SR_RESPONSE_BAD_STATUS &&
-           sr_response_begin(&r, 1000, 1, false, true) == SR_RESPONSE_BAD_STATUS,
+    ok(same, "who makes no head comes to the same decisions");
+    ok(sr_response_begin(&r, 199, false, true) == SR_RESPONSE_BAD_STATUS &&
+           sr_response_begin(&r, 1000, false, true) == SR_RESPONSE_BAD_STATUS,
        "and refuse the same statuses");
 }
 
@@ -87,7 +90,7 @@ static void heads(void)
     begin(200, 1, false, true);
     add("Content-Type", "text/plain");
     add("X-Empty", "");
-    sr_response_finish(&r, &out, 11, DATE, SR_BYTES("Sirius"));
+    sr_write_end(&r, version, &out, 11, DATE, SR_BYTES("Sirius"));
     is_out("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Empty: \r\nContent-Length: 11\r\n" DATE_LINE
            "Server: Sirius\r\n\r\n",
            "a plain head");
@@ -123,7 +126,7 @@ static void unknown_length(void)
     begin(200, 1, false, true);
     end(UNKNOWN);
     is_out("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" DATE_LINE "\r\n", "chunked");
-    ok(decided(SR_FRAMING_CHUNKED, 0, true), "its framing");
+    ok(decided(SR_FRAMING_OPEN, 0, true) && sr_write_chunked(&r, version), "its framing");
     begin(200, 1, false, false);
     end(UNKNOWN);
     is_out("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" DATE_LINE "Connection: close\r\n\r\n",
@@ -131,7 +134,7 @@ static void unknown_length(void)
     begin(200, 0, false, true);
     end(UNKNOWN);
     is_out("HTTP/1.1 200 OK\r\n" DATE_LINE "Connection: close\r\n\r\n", "1.0: the close ends it");
-    ok(decided(SR_FRAMING_CLOSE, 0, false), "its framing");
+    ok(decided(SR_FRAMING_OPEN, 0, false) && !sr_write_chunked(&r, version), "its framing");
     begin(200, 0, false, true);
     end(3);
     is_out("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n" DATE_LINE "Connection: keep-alive\r\n\r\n",
@@ -254,7 +257,7 @@ static void refused(void)
 {
     static const int bad_status[] = {-1, 0, 99, 100, 101, 199, 1000};
     for (size_t i = 0; i < sizeof bad_status / sizeof *bad_status; i++)
-        ok(sr_response_init(&r, &out, bad_status[i], 1, false, true) == SR_RESPONSE_BAD_STATUS, "status %d",
+        ok(sr_response_begin(&r, bad_status[i], false, true) == SR_RESPONSE_BAD_STATUS, "status %d",
            bad_status[i]);
     begin(200, 1, false, true);
     static const char *const names[] = {"", "X y", "a:", "a\r\nb", "\xc3\xa9", "a\t"};
@@ -272,21 +275,22 @@ static void refused(void)
 static void informational(void)
 {
     sr_buffer_reset(&out);
-    ok(sr_informational_init(&out, 103) == SR_RESPONSE_OK, "informational");
+    ok(sr_write_status(&out, 103), "informational");
     sr_informational_field(&out, SR_BYTES("Link"), SR_BYTES("</a.css>; rel=preload"));
     sr_informational_field(&out, SR_BYTES("Content-Length"), SR_BYTES("5"));
     sr_informational_field(&out, SR_BYTES("Transfer-Encoding"), SR_BYTES("chunked"));
     sr_informational_field(&out, SR_BYTES("Connection"), SR_BYTES("close"));
     sr_informational_field(&out, SR_BYTES("Upgrade"), SR_BYTES("h2c"));
-    ok(sr_informational_end(&out) == SR_RESPONSE_OK, "end");
+    sr_buffer_add(&out, "\r\n", 2);
+    ok(sr_informational_status(103), "status 103");
     is_out("HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n", "early hints, no framing");
     ok(sr_informational_field(&out, SR_BYTES("a b"), SR_BYTES("")) == SR_RESPONSE_BAD_NAME, "bad name");
     ok(sr_informational_field(&out, SR_BYTES("a"), SR_BYTES("\n")) == SR_RESPONSE_BAD_VALUE, "bad value");
-    ok(sr_informational_init(&out, 102) == SR_RESPONSE_OK, "status 102");
-    ok(sr_informational_init(&out, 199) == SR_RESPONSE_OK, "status 199");
+    ok(sr_informational_status(102), "status 102");
+    ok(sr_informational_status(199), "status 199");
     static const int bad[] = {100, 101, 200, 0};
     for (size_t i = 0; i < 4; i++)
-        ok(sr_informational_init(&out, bad[i]) == SR_RESPONSE_BAD_STATUS, "not with %d", bad[i]);
+        ok(!sr_informational_status(bad[i]), "not with %d", bad[i]);
 }
 
 static void chunk_heads(void)
@@ -302,7 +306,7 @@ static void chunk_heads(void)
                  {UINT64_MAX, "ffffffffffffffff\r\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char head[18];
-        size_t len = sr_chunk_head(head, cases[i].length);
+        size_t len = sr_write_chunk_head(head, cases[i].length);
         is_bytes(head, len, cases[i].want, "chunk head");
     }
 }
@@ -310,16 +314,16 @@ static void chunk_heads(void)
 static void refusals(void)
 {
     sr_buffer_reset(&out);
-    ok(sr_response_refusal(&out, 400, false, DATE, SR_BYTES("Sirius"), sr_bytes_of(NULL, 0)), "refusal");
+    ok(sr_write_refusal(&out, 400, false, DATE, SR_BYTES("Sirius"), sr_bytes_of(NULL, 0)), "refusal");
     is_out("HTTP/1.1 400 Bad Request\r\n" DATE_LINE
            "Server: Sirius\r\nContent-Type: text/plain\r\nContent-Length: "
            "16\r\nConnection: close\r\n\r\n400 Bad Request\n",
            "status 400");
-    sr_response_refusal(&out, 426, true, DATE, sr_bytes_of(NULL, 0), sr_bytes_of(NULL, 0));
+    sr_write_refusal(&out, 426, true, DATE, sr_bytes_of(NULL, 0), sr_bytes_of(NULL, 0));
     is_out("HTTP/1.1 426 Upgrade Required\r\n" DATE_LINE "Content-Type: text/plain\r\nContent-Length: "
            "21\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: close, Upgrade\r\n\r\n",
            "426 to HEAD");
-    sr_response_refusal(&out, 503, true, DATE, sr_bytes_of(NULL, 0), SR_BYTES("max-age=1; preload"));
+    sr_write_refusal(&out, 503, true, DATE, sr_bytes_of(NULL, 0), SR_BYTES("max-age=1; preload"));
     is_out("HTTP/1.1 503 Service Unavailable\r\n" DATE_LINE
            "Strict-Transport-Security: max-age=1; preload\r\nContent-Type: text/plain\r\nContent-Length: "
            "24\r\nRetry-After: 1\r\nConnection: close\r\n\r\n",
@@ -327,8 +331,7 @@ static void refusals(void)
     char longest[4096];
     memset(longest, 'x', sizeof longest);
     sr_buffer_free(&out);
-    ok(sr_response_refusal(&out, 431, false, DATE, SR_BYTES("Sirius"),
-                           sr_bytes_of(longest, sizeof longest)) &&
+    ok(sr_write_refusal(&out, 431, false, DATE, SR_BYTES("Sirius"), sr_bytes_of(longest, sizeof longest)) &&
            sr_buffer_len(&out) > sizeof longest,
        "a long one fits");
     sr_buffer_reset(&out);
@@ -338,12 +341,12 @@ static void refusals(void)
 static void no_memory(void)
 {
     sr_buffer full = {.from = 0, .end = SIZE_MAX / 4, .cap = SIZE_MAX / 4};
-    ok(sr_response_init(&r, &full, 200, 1, false, true) == SR_RESPONSE_NO_MEMORY, "init");
+    ok(!sr_write_status(&full, 200), "status line");
     ok(sr_response_field(&r, &full, SR_BYTES("A"), SR_BYTES("b")) == SR_RESPONSE_NO_MEMORY, "field");
-    ok(sr_response_finish(&r, &full, 0, DATE, SR_BYTES("S")) == SR_RESPONSE_NO_MEMORY, "finish");
-    ok(sr_informational_init(&full, 103) == SR_RESPONSE_NO_MEMORY, "informational");
-    ok(sr_informational_end(&full) == SR_RESPONSE_NO_MEMORY, "its end");
-    ok(!sr_response_refusal(&full, 400, false, DATE, SR_BYTES("S"), sr_bytes_of(NULL, 0)), "refusal");
+    ok(sr_write_end(&r, SR_HTTP_1_1, &full, 0, DATE, SR_BYTES("S")) == SR_RESPONSE_NO_MEMORY, "finish");
+    ok(!sr_write_status(&full, 103), "informational");
+    ok(sr_informational_field(&full, SR_BYTES("a"), SR_BYTES("b")) == SR_RESPONSE_NO_MEMORY, "its field");
+    ok(!sr_write_refusal(&full, 400, false, DATE, SR_BYTES("S"), sr_bytes_of(NULL, 0)), "refusal");
 }
 
 int main(void)

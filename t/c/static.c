@@ -2,6 +2,7 @@
 #include "http/coding.h"
 #include "http/condition.h"
 #include "http/range.h"
+#include "http1/head.h"
 #include "static/mount.h"
 #include "static/path.h"
 

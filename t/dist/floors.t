@@ -13,7 +13,7 @@ my $root = dirname( dirname( dirname( rel2abs(__FILE__) ) ) );
 chdir $root or die "$root: $!";
 
 # From the ground up; sirius-edge is src/sirius-edge.c, the program
-my @FLOORS = qw(base http net static share log worker transport conn edge xs sirius-edge);
+my @FLOORS = qw(base http http1 net static share log worker transport conn edge xs sirius-edge);
 
 # "from to" => why, and what ends it. Floors of one shelf that know nothing of each other
 my %APART = (
@@ -30,10 +30,10 @@ my %EXCEPTION = ();
 
 # The files of each folder, from the ground up: each calls only those before it
 my %ORDER = (
-    base => 'buffer resident syscalls',
-    http => 'date method status token chunked coding condition range response started '
-        . 'target traced forwarded framing request',
-    net =>
+    base  => 'buffer resident syscalls',
+    http  => 'date method status token coding condition range response started target traced forwarded',
+    http1 => 'chunked write framing head',
+    net   =>
         'beneath descriptors passing gate nosignal peer pidfd beside cidr lease loop needed proxyline tempfile memfile',
     share     => 'counters door facts layout memory sleepers ring scoreboard queue',
     log       => 'syslog sink outlet text time format parse values',

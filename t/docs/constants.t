@@ -72,9 +72,9 @@ for my $page ( map { Page->new($_) } 'docs/TUNING.md' ) {
 }
 
 # Limits that somebody adds belong into the table
-my %shown = map { $_ => 1 } slurp('docs/TUNING.md') =~ /^\| `([A-Z0-9_]+)` \| \d+ \|/mg;
-my @missing
-    = grep { !$shown{$_} } map { slurp($_) =~ /\b(SR_\w+_MAX) =/g } map {"src/http/$_.h"} qw(chunked range);
+my %shown   = map  { $_ => 1 } slurp('docs/TUNING.md') =~ /^\| `([A-Z0-9_]+)` \| \d+ \|/mg;
+my @missing = grep { !$shown{$_} }
+    map { slurp($_) =~ /\b(SR_\w+_MAX) =/g } map {"src/$_.h"} qw(http1/chunked http/range);
 is_deeply \@missing, [], 'no limit of chunks and ranges is missing';
 
 done_testing;

@@ -4,7 +4,7 @@
  * framing: what the fields of a request mean for its message: where the body ends, whether the connection is
  * kept, what is expected (RFC 9112 6, 9; RFC 9110 7.6.1, 7.8, 10.1.1). Called by request.c.
  */
-#include "request.h"
+#include "head.h"
 
 typedef enum sr_seen { /* bits of sr_request.seen */
                        SR_SEEN_HOST = 1 << 0,

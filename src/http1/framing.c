@@ -1,8 +1,8 @@
 #include "framing.h"
 
-#include "method.h"
-#include "target.h"
-#include "token.h"
+#include "../http/method.h"
+#include "../http/target.h"
+#include "../http/token.h"
 
 /* The host of an absolute-form target wins: the value of Host is checked, then replaced (RFC 9112 3.2.2). */
 static bool host(sr_request *r, const char *at, sr_span *value)
@@ -234,10 +234,10 @@ __attribute__((noinline)) static void drop_rivals(sr_request *r, const char *at)
 /* Refusals that depend on several fields; RFC 9112 6.1, 6.3. */
 static bool consistent(sr_request *r)
 {
-    if (r->minor == 1 && !(r->seen & SR_SEEN_HOST))
+    if (r->version == SR_HTTP_1_1 && !(r->seen & SR_SEEN_HOST))
         return sr_request_refuse(r, 400, "an HTTP/1.1 request has no Host field");
     if (r->seen & SR_SEEN_CODING) {
-        if (r->minor == 0)
+        if (r->version == SR_HTTP_1_0)
             return sr_request_refuse(r, 400, "an HTTP/1.0 request has a Transfer-Encoding field");
         if (r->seen & SR_SEEN_LENGTH)
             return sr_request_refuse(r, 400, "the request has both Transfer-Encoding and Content-Length");
@@ -260,8 +260,9 @@ bool sr_framing_decide(sr_request *r, const char *at)
         r->framing = SR_BODY_CHUNKED;
     else if (r->seen & SR_SEEN_LENGTH)
         r->framing = SR_BODY_LENGTH;
-    r->keep_alive = !(r->seen & SR_SEEN_CLOSE) && (r->minor == 1 || (r->seen & SR_SEEN_KEEP_ALIVE));
-    if (r->minor == 0) /* HTTP/1.0 has no expectations or upgrades (RFC 9110 7.8, 10.1.1) */
+    r->keep_alive =
+        !(r->seen & SR_SEEN_CLOSE) && (r->version == SR_HTTP_1_1 || (r->seen & SR_SEEN_KEEP_ALIVE));
+    if (r->version == SR_HTTP_1_0) /* HTTP/1.0 has no expectations or upgrades (RFC 9110 7.8, 10.1.1) */
         return true;
 
     const uint32_t upgrade = SR_SEEN_UPGRADE_OPTION | SR_SEEN_UPGRADE;

@@ -1,6 +1,6 @@
 #include "chunked.h"
 
-#include "token.h"
+#include "../http/token.h"
 
 enum phase {
     SIZE,    /* 1*16HEXDIG */

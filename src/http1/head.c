@@ -1,9 +1,9 @@
-#include "request.h"
+#include "head.h"
 
+#include "../http/method.h"
+#include "../http/target.h"
+#include "../http/token.h"
 #include "framing.h"
-#include "method.h"
-#include "target.h"
-#include "token.h"
 
 enum { BLANK_MAX = 16 }; /* how many empty lines may precede a request line */
 
@@ -161,7 +161,7 @@ static bool version(sr_request *r, const char *v)
         return sr_request_refuse(r, 400, "the request line does not end with an HTTP version");
     if (v[6] != '1')
         return sr_request_refuse(r, 505, "the HTTP version is not 1.x");
-    r->minor = v[8] != '0';
+    r->version = v[8] == '0' ? SR_HTTP_1_0 : SR_HTTP_1_1;
     return true;
 }
 
