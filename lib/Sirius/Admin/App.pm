@@ -3,7 +3,6 @@ package Sirius::Admin::App;
 use strict;
 use warnings;
 
-use Digest::SHA    qw(sha256_base64);
 use File::Basename qw(dirname);
 use File::Spec     ();
 use List::Util     qw(max);
@@ -11,6 +10,7 @@ use Sirius::Admin::History;
 use Sirius::Admin::Memory;
 use Sirius::Admin::Metrics;
 use Sirius::Admin::Status;
+use Sirius::Base::Page;
 
 my $FOLDER = File::Spec->rel2abs( dirname(__FILE__) );
 
@@ -44,7 +44,8 @@ sub new {
     $self->{memory}  = Sirius::Admin::Memory->new( line => $self->{line} );
     $self->{history} = Sirius::Admin::History->new( started => $self->{started} );
     $self->{history}->restore( @{ delete $self->{past} } ) if $self->{past};
-    @$self{qw(html policy)} = _assemble();
+    ( $self->{html}, my $policy ) = Sirius::Base::Page->assemble( $FOLDER, 'page.html' );
+    $self->{policy} = "$NOTHING; connect-src 'self'; $policy";
     return $self;
 }
 
@@ -63,24 +64,6 @@ sub _answer {
     my ( $status, $type, $body, @headers ) = @_;
     push @headers, 'Content-Security-Policy' => $NOTHING if !@headers;
     return [ $status, [ 'Content-Type' => $type, @HEADERS, @headers ], [$body] ];
-}
-
-# The page is one document: its style and its scripts stand in it, and nothing else may run or be loaded
-sub _assemble {
-    my $html = _read('page.html');
-    my %hash = ( script => [], style => [] );
-    my $put  = sub {
-        my ( $element, $file ) = @_;
-        my $text = _read($file);
-        push @{ $hash{$element} }, q{'sha256-} . sha256_base64($text) . q{='};
-        return "<$element>$text</$element>";
-    };
-    $html =~ s{<link rel="stylesheet" href="([\w.]+)">}{ $put->( style => $1 ) }ge;
-    $html =~ s{<script src="([\w.]+)"></script>}{ $put->( script => $1 ) }ge;
-    my $policy = join '; ', $NOTHING, q{connect-src 'self'}, 'img-src data:',
-        "script-src @{ $hash{script} }", "style-src @{ $hash{style} }",
-        q{require-trusted-types-for 'script'; trusted-types 'none'};
-    return ( $html, $policy );
 }
 
 # Against DNS rebinding: a foreign web page in an administrator's browser, whose name was made to resolve to
@@ -124,15 +107,6 @@ sub _page {
     return _refuse_name() if _by_other_name($env);
     return _answer( 200, 'text/html; charset=utf-8',
         $self->{html}, 'Content-Security-Policy' => $self->{policy} );
-}
-
-sub _read {
-    my $file = "$FOLDER/" . shift;
-    open my $fh, '<:raw', $file or die "sirius: $file: $!\n";
-    local $/ = undef;
-    my $text = readline $fh;
-    close $fh or die "sirius: $file: $!\n";
-    return $text;
 }
 
 # While a new generation starts, the previous one serves
