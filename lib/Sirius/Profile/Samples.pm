@@ -14,6 +14,15 @@ sub add {
 
 sub cut { return shift->{cut} }
 
+# A list of all would be many times as large as what they are kept in
+sub each_stack {
+    my ( $self, $code ) = @_;
+    for my $stack ( sort keys %{ $self->{counts} } ) {
+        $code->( [ split /;/, $stack ], @{ $self->{counts}{$stack} } );
+    }
+    return;
+}
+
 sub failed { return shift->{failed} }
 
 sub folded {
@@ -56,7 +65,9 @@ sub seconds { return shift->{seconds} }
 
 sub stacks {
     my $self = shift;
-    return map { [ [ split /;/, $_ ], @{ $self->{counts}{$_} } ] } sort keys %{ $self->{counts} };
+    my @stacks;
+    $self->each_stack( sub { push @stacks, [@_] } );
+    return @stacks;
 }
 
 sub taken { return shift->{taken} }
@@ -106,6 +117,12 @@ Counts a stack. C<$kind> is C<cpu> or C<wait>. It does not change L</taken>.
 =head2 cut
 
 How many samples have L<frames that were not read|/DESCRIPTION>.
+
+=head2 each_stack
+
+  $samples->each_stack( sub { my ( $frames, $cpu, $wait ) = @_ } );
+
+As L</stacks>, one after the other.
 
 =head2 failed
 
