@@ -1,0 +1,90 @@
+package Sirius::Profile::Label;
+
+use strict;
+use warnings;
+
+use Encode   qw(FB_CROAK decode);
+use JSON::PP ();
+
+my $JSON = JSON::PP->new->allow_nonref->ascii;
+
+# Where perl and CPAN clients install modules
+my $INSTALLED = qr{(?:\A|/)(?:share|lib(?:/[^/]+)?)/perl5?/|/(?:site|vendor)_perl/};
+
+# JSON::PP takes 20 us for each, and most need nothing of it
+sub json {
+    my ( $class, $label ) = @_;
+    return qq("$label") if $label !~ /[^ !#-;=?-\[\]-~]/;
+    my $text = $JSON->encode( $class->text($label) );
+    $text =~ s/([<>&])/sprintf '\u%04x', ord $1/ge;
+    return $text;
+}
+
+sub kind {
+    my ( $class, $label ) = @_;
+    my ( $name,  $file )  = $class->parts($label);
+    return 'c'     if $name =~ /[ ]\((?:XS|C)\)\z/;
+    return 'eval'  if $name =~ /\A\((?:eval|require)\)\z|(?:\A|::)BEGIN\z/;
+    return 'other' if $name =~ /\A(?:\(moved\)|[.]{3})\z/;
+    return defined $file && $file =~ $INSTALLED ? 'module' : 'app';
+}
+
+sub parts {
+    my ( $class, $label ) = @_;
+    return $label =~ /\A(\([^()]*\)|\S+)[ ](\S.*):([0-9]{1,9})\z/s ? ( $1, $2, $3 ) : ($label);
+}
+
+# Names, files and paths are bytes, mostly of UTF-8
+sub text {
+    my ( $class, $label ) = @_;
+    return $label if $label !~ /[^\0-\x7f]/ || utf8::is_utf8($label);
+    return eval { decode( 'UTF-8', my $bytes = $label, FB_CROAK ) } // $label;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Profile::Label - the label of a frame: a sub, and where it was
+
+=head1 SYNOPSIS
+
+  use Sirius::Profile::Label;
+
+  my ( $name, $file, $line ) = Sirius::Profile::Label->parts('Shop::list lib/Shop.pm:12');
+
+=head1 METHODS
+
+=head2 json
+
+  my $string = Sirius::Profile::Label->json($label);
+
+L</text> as a string of JSON, in ASCII, without a character that means something to HTML.
+
+=head2 kind
+
+  my $kind = Sirius::Profile::Label->kind($label);
+
+What runs there: C<app>, the code of the application; C<module>, a module that is installed where perl and CPAN clients install;
+C<c>, a function in C; C<eval>, a string that is evaluated, or code that is loaded; C<other>, frames that were not read. Not for the first
+frame of a stack, which is a request.
+
+=head2 parts
+
+  my ( $name, $file, $line ) = Sirius::Profile::Label->parts($label);
+
+The last two only if the label has them.
+
+=head2 text
+
+  my $characters = Sirius::Profile::Label->text($label);
+
+Bytes that are valid UTF-8 as characters, other bytes as Latin-1.
+
+=head1 SEE ALSO
+
+L<Sirius::Profile::Samples>.
+
+=cut

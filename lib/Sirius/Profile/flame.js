@@ -1,0 +1,312 @@
+'use strict';
+
+// Reads the profile that stands in the page, and shows it as the controls say.
+
+const byId = id => document.getElementById(id);
+const data = JSON.parse(byId('data').textContent);
+const names = data.names.map(([text, kind]) => ({ text: show.text(text), kind }));
+const whole = grow(data.nodes, data.compare ? 4 : 2);
+const state = { view: 'down', time: 'all', widths: 'now', rows: 'functions', focus: whole, wanted: null };
+
+const KINDS = {
+    app: 'application',
+    module: 'installed modules',
+    c: 'C',
+    eval: 'eval, require',
+    waits: 'waiting',
+    path: 'request',
+    other: 'other',
+};
+const VERBS = { all: '', cpu: ' on CPU', wait: ' waiting' };
+const CRUMBS = 5; // that are shown
+
+const trees = { down: whole, get up() { return this.turned ||= turn(whole); } };
+let counts = new Counts();
+let most = 0; // the largest change of a call
+
+const isBefore = () => state.widths === 'before';
+const weigh = call => counts.of(call.total, isBefore());
+
+// From 0 to 1, the same for all functions of a package
+function hue(text) {
+    let sum = 7;
+    for (const c of text.replace(/::\w+$/, '')) sum = (sum * 31 + c.codePointAt(0)) % 9973;
+    return sum / 9973;
+}
+
+// What waits for something outside has a colour of its own; those that have called it, a line that says how much of them waits
+function kindOf(name, self) {
+    const { kind } = names[name];
+    const waits = counts.time === 'all' && kind !== 'path' && kind !== 'other' && self && self[1] > self[0];
+    return waits ? 'waits' : kind;
+}
+
+function waiting(call) {
+    const [cpu, wait] = call.total;
+    return counts.time === 'all' && cpu + wait ? wait / (cpu + wait) : 0;
+}
+
+function look(call) {
+    const { text } = names[call.name];
+    const { now, was, by, sure } = counts.change(call.total, whole.total);
+    const words = `${call.parent ? text : 'All'}, ${show.percent(isBefore() ? was : now)}`;
+    const seen = { text: call.parent ? text : title(), label: words };
+    const { kind } = names[call.name];
+    if (!call.parent) return { ...seen, className: 'all' };
+    if (!data.compare) {
+        const self = call.self || (call.parent.parent ? null : call.total);
+        const mostly = self && counts.of(self) * 2 >= counts.of(call.total);
+        return { ...seen, className: kindOf(call.name, mostly && self), v: hue(text), waiting: waiting(call) };
+    }
+    seen.label += `, changed by ${show.change(by)}`;
+    if (!sure || kind === 'other') return { ...seen, className: 'same' };
+    return { ...seen, className: by > 0 ? 'grew' : 'shrank', v: 0.25 + 0.75 * Math.sqrt(Math.min(1, Math.abs(by) / most)) };
+}
+
+const title = () => show.text(data.title);
+
+// "340 samples, 34.0% (21.0% on CPU, 13.0% waiting), about 3.4 s"
+function measures(total) {
+    const before = isBefore();
+    const all = counts.of(whole.total, before);
+    const n = counts.of(total, before);
+    const parts = [['cpu', 'on CPU'], ['wait', 'waiting']]
+        .map(([time, words]) => [new Counts(time).of(total, before), words]).filter(([part]) => part)
+        .map(([part, words]) => `${show.percent(part / all)} ${words}`);
+    const split = counts.time === 'all' && parts.length ? ` (${parts.join(', ')})` : VERBS[counts.time];
+    const time = data.about.hz && !before ? `, about ${show.seconds(n / data.about.hz)}` : '';
+    return `${show.many(n, 'sample', 'samples')}, ${show.percent(all ? n / all : 0)}${split}${time}`;
+}
+
+function compared(total) {
+    const { was, now, by, sure } = counts.change(total, whole.total);
+    return `${show.percent(was)} before, ${show.percent(now)} now: ${show.change(by)} points${sure ? '' : ', within chance'}`;
+}
+
+// The places of a function where most samples were
+function places(name) {
+    return data.lines.filter(row => row[0] === name)
+        .map(row => [row[1], counts.share(row.slice(4), whole.total)]).filter(([, part]) => part)
+        .sort((a, b) => b[1] - a[1]).slice(0, 4);
+}
+
+function tip(call, x, y) {
+    const box = byId('tip');
+    box.hidden = !call;
+    if (!call) return;
+    const lines = [make('p', { text: measures(call.total) })];
+    const itself = call.self && counts.of(call.self, isBefore());
+    if (itself && call.below.length) {
+        const share = show.percent(itself / counts.of(whole.total, isBefore()));
+        lines.push(make('p', { text: `${show.many(itself, 'sample', 'samples')}, ${share}, in itself` }));
+    }
+    if (state.focus.parent && call !== state.focus) {
+        const share = show.percent(weigh(call) / weigh(state.focus));
+        lines.push(make('p', { text: `${share} of ${names[state.focus.name].text}` }));
+    }
+    if (data.compare) lines.push(make('p', { text: compared(call.total) }));
+    for (const [place, part] of places(call.name)) {
+        lines.push(make('p', {}, make('code', { text: show.text(place) }), ` ${show.percent(part)}`));
+    }
+    box.replaceChildren(make('b', { text: call.parent ? names[call.name].text : title() }), ...lines);
+    const { width, height } = box.getBoundingClientRect();
+    const [right, bottom] = [document.documentElement.clientWidth - width - 8, window.innerHeight - height - 8];
+    box.style.left = `${Math.max(8, Math.min(right, x + 12))}px`;
+    box.style.top = `${y + 18 > bottom ? Math.max(8, y - height - 12) : y + 18}px`;
+}
+
+const graph = new Graph(byId('graph'), { look, zoom, hover: tip });
+const table = new Table(byId('table'), byId('more'), { compared: data.compare, choose });
+
+function zoom(call) {
+    state.focus = call;
+    tip(null);
+    drawGraph();
+}
+
+// A row of the table: marked in the graph, and where its callers are seen, those of it alone
+function choose({ index, name }) {
+    byId('search').value = name;
+    state.wanted = new Set([index]);
+    if (state.view === 'up') state.focus = trees.up.below.find(call => call.name === index) || trees.up;
+    else if (!matching(state.focus, state.wanted).some(n => n)) state.focus = whole;
+    drawGraph();
+    drawTable();
+    byId('controls').scrollIntoView({ block: 'nearest' });
+}
+
+function search(text) {
+    const words = text.trim().toLowerCase();
+    const found = names.map(({ text: name, kind }, i) => (kind !== 'all' && name.toLowerCase().includes(words) ? i : -1));
+    state.wanted = words ? new Set(found.filter(i => i >= 0)) : null;
+    drawFound();
+    drawTable();
+}
+
+function drawCrumbs() {
+    const path = pathTo(state.focus);
+    const shown = path.length > CRUMBS ? [path[0], null, ...path.slice(1 - CRUMBS)] : path;
+    byId('crumbs').replaceChildren(...shown.map(call => {
+        if (!call) return make('li', { text: '…' });
+        const text = call.parent ? names[call.name].text : 'All';
+        const button = make('button', { type: 'button', text, title: text });
+        if (call === state.focus) button.setAttribute('aria-current', 'true');
+        button.addEventListener('click', () => zoom(call));
+        return make('li', {}, button);
+    }));
+    byId('reset').hidden = !state.focus.parent;
+    byId('crumbs').parentElement.hidden = !state.focus.parent;
+}
+
+function drawFound() {
+    const { wanted } = state;
+    graph.mark(call => !wanted ? '' : wanted.has(call.name) ? 'hit' : 'miss');
+    if (!wanted) {
+        byId('found').textContent = '';
+        return;
+    }
+    const found = counts.share(matching(whole, wanted), whole.total, isBefore());
+    byId('found').textContent = wanted.size ? `in ${show.percent(found)} of the samples` : 'no such function';
+}
+
+function drawGraph() {
+    const n = counts.of(whole.total, isBefore());
+    byId('empty').hidden = n > 0;
+    byId('empty').textContent = `No sample${VERBS[counts.time]}.`;
+    graph.draw(state.focus, weigh);
+    drawCrumbs();
+    const here = measures(state.focus.total);
+    byId('here').textContent = n ? here + (data.compare && state.focus.parent ? `; ${compared(state.focus.total)}` : '') : '';
+    drawFound();
+}
+
+// What each colour stands for, and the share of the samples that ended there
+function drawLegend() {
+    if (data.compare) {
+        const scale = make('i', { class: 'scale' });
+        byId('legend').replaceChildren(
+            make('li', {}, `−${(100 * most).toFixed(1)} points`, scale, `+${(100 * most).toFixed(1)}`),
+            make('li', {}, make('i', { class: 'same' }), 'no change, or within chance'),
+        );
+        return;
+    }
+    const sums = {};
+    for (const call of each(whole)) {
+        const { kind } = names[call.name];
+        const [cpu, wait] = call.self;
+        const waits = counts.time === 'all' && kind !== 'path' && kind !== 'other';
+        const own = kind === 'all' ? 'path' : kind;
+        sums[own] = (sums[own] || 0) + (waits ? cpu : counts.of(call.self));
+        if (waits && wait) sums.waits = (sums.waits || 0) + wait;
+    }
+    const all = counts.of(whole.total);
+    byId('legend').replaceChildren(...Object.entries(KINDS).filter(([kind]) => kind in sums).map(([kind, words]) => {
+        const part = sums[kind] ? ` ${show.percent(sums[kind] / all)}` : '';
+        return make('li', {}, make('i', { class: kind }), words + part);
+    }));
+}
+
+function drawTable() {
+    const kind = state.rows;
+    const rows = data[kind].filter(row => !state.wanted || state.wanted.has(row[0])).map(([index, place, ...all]) => {
+        // Self and total of the profile, then of the older one
+        const pick = i => [...all.slice(i, i + 2), ...all.slice(i + 4, i + 6)];
+        const [self, total] = [counts.change(pick(0), whole.total), counts.change(pick(2), whole.total)];
+        const of = times => `${show.count(counts.of(pick(times)))}`;
+        return {
+            index,
+            name: names[index].text,
+            place: show.text(place),
+            className: data.compare ? (self.sure ? (self.by > 0 ? 'grew' : 'shrank') : 'same') : kindOf(index, pick(0)),
+            title: `${of(0)} of ${show.many(counts.of(whole.total), 'sample', 'samples')} in itself, ${of(2)} with what it has called`,
+            self,
+            total,
+        };
+    });
+    const heading = data.compare ? 'Largest changes' : `Hottest ${kind}`;
+    byId('hottest-title').textContent = heading;
+    table.draw(rows);
+}
+
+function drawAll() {
+    counts = new Counts(state.time, data.compare);
+    most = 0;
+    for (const call of each(whole)) {
+        if (!call.parent || names[call.name].kind === 'other') continue;
+        const { by, sure } = counts.change(call.total, whole.total);
+        if (sure) most = Math.max(most, Math.abs(by));
+    }
+    drawLegend();
+    drawGraph();
+    drawTable();
+}
+
+function notes() {
+    const { cut, failed } = data.about;
+    const { least, samples, stacks } = data.other;
+    return [
+        stacks && `Calls with less than ${show.percent(least).replace('.0', '')} of the samples are shown as (other): in all,`
+            + ` ${show.many(stacks, 'stack', 'stacks')} with ${show.many(samples, 'sample', 'samples')}.`,
+        cut && `${show.many(cut, 'stack was', 'stacks were')} cut, as calls came and went while they were read.`,
+        failed && `${show.many(failed, 'sample', 'samples')} could not be taken.`,
+        ...['functions', 'lines'].filter(kind => data.counts[kind] > data[kind].length)
+            .map(kind => `The table has ${show.count(data[kind].length)} of ${show.count(data.counts[kind])} ${kind}.`),
+    ].filter(Boolean).join(' ');
+}
+
+function about() {
+    const { hz, seconds } = data.about;
+    const [cpu, wait, oldCpu = 0, oldWait = 0] = whole.total;
+    return [
+        show.many(cpu + wait, 'sample', 'samples'),
+        hz && `${hz} per second and worker`,
+        seconds && `in ${show.seconds(seconds)}`,
+        data.compare && `compared with ${show.many(oldCpu + oldWait, 'sample', 'samples')}`,
+    ].filter(Boolean).join(', ');
+}
+
+for (const name of ['view', 'time', 'widths', 'rows']) {
+    byId(name).addEventListener('change', event => {
+        state[name] = event.target.value;
+        if (name === 'rows') return drawTable();
+        if (name === 'view') {
+            const { focus } = state;
+            state.focus = trees[state.view];
+            const same = state.view === 'up' && focus.parent && trees.up.below.find(call => call.name === focus.name);
+            if (same) state.focus = same;
+        }
+        return drawAll();
+    });
+}
+byId('search').addEventListener('input', event => search(event.target.value));
+byId('controls').addEventListener('submit', event => event.preventDefault());
+byId('reset').addEventListener('click', () => zoom(trees[state.view]));
+document.addEventListener('keydown', event => {
+    const typing = event.target.matches('input[type=search]');
+    if (event.key === '/' && !typing) {
+        event.preventDefault();
+        byId('search').focus();
+    } else if (event.key === 'Escape') {
+        tip(null);
+        if (state.wanted) {
+            byId('search').value = '';
+            search('');
+        } else if (!typing && state.focus.parent) {
+            zoom(state.focus.parent);
+        }
+    }
+});
+
+document.title = `${title()} – Sirius`;
+byId('title').textContent = title();
+byId('about').textContent = about();
+byId('notes').textContent = notes();
+byId('widths').hidden = !data.compare;
+byId('rows').hidden = !data.lines.length;
+let drawnWidth = 0;
+new ResizeObserver(() => {
+    if (byId('graph').clientWidth === drawnWidth) return;
+    drawnWidth = byId('graph').clientWidth;
+    drawGraph();
+}).observe(byId('graph'));
+drawAll();
