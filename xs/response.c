@@ -221,7 +221,7 @@ static const char *respond_array(pTHX_ sirius *s, AV *body)
 }
 
 /* For a body that the application has framed as chunked by itself. */
-static const char *respond_framed(pTHX_ sirius *s, AV *body)
+static const char *respond_chunked(pTHX_ sirius *s, AV *body)
 {
     sr_bytes bytes;
     for (SSize_t i = 0; i <= AvFILLp(body); i++)
@@ -339,7 +339,7 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, const sirius_ha
     }
     AV *elements = plain_array(p->body);
     if (elements)
-        return s->turn.wire.response.app_chunked ? respond_framed(aTHX_ s, elements)
+        return s->turn.wire.response.app_chunked ? respond_chunked(aTHX_ s, elements)
                                                  : respond_array(aTHX_ s, elements);
     if (s->turn.wire.response.app_chunked || !sirius_file(aTHX_ p->body, h, &fd, &offset, &length)) {
         *over = p->owner;

@@ -36,7 +36,7 @@ static bool decode(unchunk *u, sr_bytes in, bool (*out)(void *arg, sr_bytes data
 /*
  * Whether the first bytes are a chunk-size line without extension. 1: yes; 0: no; -1: more bytes are needed.
  */
-static int looks_framed(const char *at, size_t len)
+static int looks_chunked(const char *at, size_t len)
 {
     size_t i = 0;
     while (i < len && i <= 16 && sr_hex_value((unsigned char)at[i]) >= 0)
@@ -53,14 +53,14 @@ bool unchunk_feed(unchunk *u, sr_bytes in, bool (*out)(void *arg, sr_bytes data)
     if (u->state == UNCHUNK_TRYING) {
         size_t room = sizeof u->kept - u->kept_len, n = in.len < room ? in.len : room;
         memcpy(u->kept + u->kept_len, in.at, n);
-        int framed = looks_framed(u->kept, u->kept_len + n);
-        if (framed < 0) {
+        int chunked = looks_chunked(u->kept, u->kept_len + n);
+        if (chunked < 0) {
             u->kept_len = (uint8_t)(u->kept_len + n);
             return true;
         }
         sr_bytes kept = sr_bytes_of(u->kept, u->kept_len);
-        u->state = framed ? UNCHUNK_ON : UNCHUNK_OFF;
-        if (kept.len && !(framed ? decode(u, kept, out, arg) : out(arg, kept)))
+        u->state = chunked ? UNCHUNK_ON : UNCHUNK_OFF;
+        if (kept.len && !(chunked ? decode(u, kept, out, arg) : out(arg, kept)))
             return false;
     }
     switch (u->state) {

@@ -356,7 +356,7 @@ Sirius::Worker - a worker: takes requests, calls the application, handles signal
 
   my $worker = Sirius::Worker->new(
       app        => $app,
-      conf       => Sirius::Config::Settings->parse({}),
+      conf       => Sirius::Config::Values->parse({}),
       listeners  => \@listeners,
       tell       => sub {...},
       scoreboard => Sirius::Scoreboard->new(1),

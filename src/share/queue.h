@@ -50,7 +50,7 @@
 enum {
     SR_SLOT_BYTES = 8192,
     SR_QUEUE_SLOTS_MAX = 65536,
-    SR_BACKLOG_MAX = 64 * 1024, /* bytes that a stream may be ahead of its client */
+    SR_BACKLOG_MAX = 64 * 1024, /* bytes that a streamed response may be ahead of its client */
     SR_PENDING_MAX = 1 << 30,   /* bytes that any response may be: above this its worker waits, with it */
     SR_OWNER_EDGE = 0xffff,
     SR_OWNER_NOBODY = 0,

@@ -1,7 +1,7 @@
 #ifndef SR_KEYSET_H
 #define SR_KEYSET_H
 /*
- * keyset: all that an edge needs to speak TLS, as one run of bytes: settings, certificates with their keys,
+ * keyset: all that an edge needs to speak TLS, as one run of bytes: options, certificates with their keys,
  * keys of session tickets. The keeper makes it and the edge reads it; both are of the same build.
  *
  * The run is a head and then items: an sr_keyset_item, and its bytes. Certificates and keys are PEM; an item

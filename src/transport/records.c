@@ -224,14 +224,14 @@ bool sr_records_derive12(sr_record_keys *k, const uint8_t *master, size_t len, c
 /* --- one record --- */
 
 /* The nonce of a record, and the bytes that are authenticated with it. */
-typedef struct framed {
+typedef struct aead_input {
     uint8_t nonce[NONCE], aad[13];
     size_t aad_len;
-} framed;
+} aead_input;
 
 /* `explicit`: those bytes of the record, NULL if it has none. `len`: of the plaintext, for TLS 1.2. */
-static void frame(framed *f, const sr_record_keys *k, const sr_record_side *side,
-                  const uint8_t header[HEADER], const uint8_t *explicit, size_t len)
+static void aead_input_set(aead_input *f, const sr_record_keys *k, const sr_record_side *side,
+                           const uint8_t header[HEADER], const uint8_t *explicit, size_t len)
 {
     uint64_t seq = htobe64(side->seq), last;
     memcpy(f->nonce, side->iv, NONCE);
@@ -286,8 +286,8 @@ static int seal(sr_records *r, uint8_t type, sr_cursor *from, size_t len)
         uint64_t seq = htobe64(side->seq);
         memcpy(at, &seq, sizeof seq);
     }
-    framed f;
-    frame(&f, k, side, header, before ? at : NULL, len);
+    aead_input f;
+    aead_input_set(&f, k, side, header, before ? at : NULL, len);
     at += before;
     bool fine = sr_aead_begin(&r->out, f.nonce, f.aad, f.aad_len), gathers = len <= GATHERED;
     uint8_t *text = at;
@@ -345,8 +345,8 @@ static bool open_record(sr_records *r, const uint8_t *header, size_t body, uint8
         return false;
     *len = body - overhead(k);
     at += explicit ? EXPLICIT : 0;
-    framed f;
-    frame(&f, k, side, header, explicit, *len);
+    aead_input f;
+    aead_input_set(&f, k, side, header, explicit, *len);
     bool fine = sr_aead_begin(&r->in, f.nonce, f.aad, f.aad_len) && sr_aead_add(&r->in, to, at, *len) &&
                 sr_aead_open(&r->in, at + *len);
     if (!fine) {

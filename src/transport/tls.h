@@ -5,7 +5,7 @@
  * recommends; no renegotiation, no compression, no early data. ALPN knows http/1.1 only. With the ciphers of that
  * list a connection can be passed on (sr_transport_pack) once its handshake is complete.
  *
- * sr_tls has what all connections of an edge share: certificates with their keys, settings, keys of tickets.
+ * sr_tls has what all connections of an edge share: certificates with their keys, options, keys of tickets.
  * Loading another set does not touch connections that exist.
  *
  * Owner: the edge, of sr_tls, which outlives its connections; each connection, of its transport.

@@ -459,7 +459,7 @@ static bool ciphers(SSL_CTX *ctx, const char *list)
     return fine;
 }
 
-static bool settings(SSL_CTX *ctx, set *s, char why[SR_KEYSET_WHY])
+static bool configure(SSL_CTX *ctx, set *s, char why[SR_KEYSET_WHY])
 {
     bool only13 = s->min && strcmp(s->min, "1.3") == 0;
     /*
@@ -488,7 +488,7 @@ static bool settings(SSL_CTX *ctx, set *s, char why[SR_KEYSET_WHY])
 static SSL_CTX *context(sr_tls *tls, set *s, const group *g, char why[SR_KEYSET_WHY])
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-    bool fine = ctx ? settings(ctx, s, why) : fail(why, "no context can be made");
+    bool fine = ctx ? configure(ctx, s, why) : fail(why, "no context can be made");
     for (int kind = 0; fine && kind < KINDS; kind++) {
         const sr_pair *p = g->pairs[kind] >= 0 ? &s->pairs[g->pairs[kind]] : NULL;
         if (p && SSL_CTX_use_cert_and_key(ctx, p->cert, p->key, p->chain, 1) != 1)

@@ -25,7 +25,7 @@ sub evaluate {
 
 # Names for which several files have different values are left out
 my %other;
-for my $name ( sort glob('src/*/*.[ch]'), 'lib/Sirius/Edge/Settings.pm' ) {
+for my $name ( sort glob('src/*/*.[ch]'), 'lib/Sirius/Edge/Setup.pm' ) {
     my $text = slurp($name);
     $text =~ s{/\*.*?\*/}{}gs;
     $text =~ s/^\s*use constant (\w+)\s*=> (\d+)/enum { $1 = $2 }/mg;

@@ -3,7 +3,7 @@ use warnings;
 use Test::More;
 use File::Temp;
 use Sirius::Config::Options;
-use Sirius::Config::Settings;
+use Sirius::Config::Values;
 
 # Generated options, environments and files: each is taken, with values inside of their limits, or refused in one
 # line that an operator can read. SEED=n and ROUNDS=n in the environment look elsewhere and longer.
@@ -89,12 +89,12 @@ my $file = File::Temp->new;
 for my $round ( 1 .. $ENV{ROUNDS} || 400 ) {
     my %raw  = map { name() => value() } 1 .. any( 1, 1, 2, 5 );
     my $what = join ', ', map {"$_ => '$raw{$_}'"} sort keys %raw;
-    judge( "given $what", sub { Sirius::Config::Settings->parse( \%raw ) } );
+    judge( "given $what", sub { Sirius::Config::Values->parse( \%raw ) } );
     my %env = map { 'SIRIUS_' . uc( $_ =~ tr/-/_/r ) => $raw{$_} } keys %raw;
     judge(
         "environment $what",
         sub {
-            Sirius::Config::Settings->parse(
+            Sirius::Config::Values->parse(
                 { sources => Sirius::Config::Sources->read( env => \%env, command => 1 ) } );
         }
     );
@@ -106,7 +106,7 @@ for my $round ( 1 .. $ENV{ROUNDS} || 400 ) {
     judge(
         "file with $what",
         sub {
-            Sirius::Config::Settings->parse(
+            Sirius::Config::Values->parse(
                 { sources => Sirius::Config::Sources->read( env => {}, file => "$file", command => 1 ) } );
         }
     );

@@ -5,7 +5,7 @@ use Test::More;
 use File::Basename qw(dirname);
 use File::Path     qw(make_path);
 use File::Temp     qw(tempdir);
-use Sirius::Config::Settings;
+use Sirius::Config::Values;
 use Sirius::OS::Cpus;
 use Sirius::Test::Server;
 
@@ -187,7 +187,7 @@ subtest 'This machine' => sub {
     my $count = Sirius::OS::Cpus->count;
     cmp_ok $count, '>=', 1, 'CPUs';
     cmp_ok( Sirius::OS::Cpus->workers, '>=', 1, 'workers' );
-    is( Sirius::Config::Settings->parse( { workers => 'auto' } )->{workers},
+    is( Sirius::Config::Values->parse( { workers => 'auto' } )->{workers},
         Sirius::OS::Cpus->workers,
         'what --workers auto takes'
     );

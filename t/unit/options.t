@@ -4,18 +4,18 @@ use File::Temp ();
 use Test::More;
 use Cwd qw(getcwd);
 use Sirius::Config::Options;
-use Sirius::Config::Settings;
+use Sirius::Config::Values;
 use Sirius::Config::Usage;
 use Sirius::OS::Cpus;
 
 delete @ENV{ grep {/\ASIRIUS_/} keys %ENV };
 
-sub conf { return Sirius::Config::Settings->parse( {@_} ) }
+sub conf { return Sirius::Config::Values->parse( {@_} ) }
 
 sub refused {
     my %raw = @_;
     local $@;
-    eval { Sirius::Config::Settings->parse( \%raw ); 1 } and return 'accepted';
+    eval { Sirius::Config::Values->parse( \%raw ); 1 } and return 'accepted';
     return $! + 0 == 2 ? $@ : "errno $!: $@";
 }
 

@@ -30,7 +30,7 @@ our ( $ORDERS, $SUPERVISOR );
     };
 }
 
-use Sirius::Config::Settings;
+use Sirius::Config::Values;
 use Sirius::Listen::Listener;
 use Sirius::Process::Supervisor;
 
@@ -51,7 +51,7 @@ sub start {
     $SUPERVISOR = $$;
     open STDERR, '>', "$dir/log" or die $!;
     STDERR->autoflush(1);
-    my $conf = Sirius::Config::Settings->parse( { listen => '127.0.0.1:0', workers => 2, %args } );
+    my $conf = Sirius::Config::Values->parse( { listen => '127.0.0.1:0', workers => 2, %args } );
     eval {
         my @listeners = Sirius::Listen::Listener->open_all($conf);
         local $SIG{TERM} = 'IGNORE';

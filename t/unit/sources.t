@@ -5,7 +5,7 @@ use Test::More;
 use File::Temp qw(tempdir);
 use Sirius::CLI::Runner;
 use Sirius::Config::Options;
-use Sirius::Config::Settings;
+use Sirius::Config::Values;
 use Sirius::Config::Sources;
 use Sirius::Test::Server;
 
@@ -24,7 +24,7 @@ sub file { return Sirius::Test::Server::spew( "$dir/sirius.conf", shift ) }
 sub conf {
     my ( $env, %raw ) = @_;
     local %ENV = ( ( map { $_ => $ENV{$_} } grep { !/\ASIRIUS_/ } keys %ENV ), %$env );
-    return Sirius::Config::Settings->parse( \%raw );
+    return Sirius::Config::Values->parse( \%raw );
 }
 
 sub refused {
@@ -41,7 +41,7 @@ sub command {
     my $runner = Sirius::CLI::Runner->new( server => 'Sirius', env => 'deployment' );
     eval { $runner->parse_options(@args); 1 } or return $@;
     my %options = @{ $runner->{options} };
-    return { runner => $runner, options => \%options, conf => Sirius::Config::Settings->parse( {%options} ) };
+    return { runner => $runner, options => \%options, conf => Sirius::Config::Values->parse( {%options} ) };
 }
 
 # As the kubelet makes them for the Services of a namespace

@@ -4,7 +4,7 @@ use Test::More;
 use File::Temp;
 use Cwd qw(realpath);
 use Plack::MIME;
-use Sirius::Config::Settings;
+use Sirius::Config::Values;
 use Sirius::Config::Static;
 use Sirius::Edge::Types;
 
@@ -87,22 +87,22 @@ subtest 'what is wrong' => sub {
 };
 
 subtest 'in the settings' => sub {
-    my $conf = Sirius::Config::Settings->parse( { static => "/x=$dir/a" } );
+    my $conf = Sirius::Config::Values->parse( { static => "/x=$dir/a" } );
     is $conf->{static}[0]{dir}, "$dir/a", 'one, as plackup gives it';
-    $conf = Sirius::Config::Settings->parse( { static => [ '/x=a', '/y=a,immutable' ], chdir => "$dir" } );
+    $conf = Sirius::Config::Values->parse( { static => [ '/x=a', '/y=a,immutable' ], chdir => "$dir" } );
     is $conf->{static}[1]{dir}, "$dir/a", 'as seen from --chdir';
-    eval { Sirius::Config::Settings->parse( { static => "/x=$dir/b" } ) };
+    eval { Sirius::Config::Values->parse( { static => "/x=$dir/b" } ) };
     my $errno = 0 + $!;
     is $@, "sirius: --static /x: cannot open '$dir/b': No such file or directory\n",
         'a directory that is not there';
     is $errno, 2, 'is status 2';
     local $ENV{SIRIUS_STATIC} = "/x=$dir/a,immutable,index /y=$dir/a";
-    $conf = Sirius::Config::Settings->parse( {} );
+    $conf = Sirius::Config::Values->parse( {} );
     is join( ' ', map { $_->{prefix} } @{ $conf->{static} } ), '/x /y', 'in the environment';
 };
 
 subtest 'for an edge' => sub {
-    my $conf = Sirius::Config::Settings->parse(
+    my $conf = Sirius::Config::Values->parse(
         { static => [ "/x=$dir/a,immutable,index,charset=none", "/=$dir,follow-links=all,max-age=1m" ] } );
     my @words = Sirius::Config::Static->words( $conf->{static} );
     my $real  = realpath("$dir");

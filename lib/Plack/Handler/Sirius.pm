@@ -12,7 +12,7 @@ use Sirius::Dev::Frames;
 use Sirius::Edge::Keeper;
 use Sirius::Listen::Listener;
 use Sirius::Log ();
-use Sirius::Config::Settings;
+use Sirius::Config::Values;
 use Sirius::Config::Sources;
 use Sirius::Config::Usage;
 use Sirius::Service::PidFile;
@@ -32,7 +32,7 @@ my @streams;    # STDIN, STDOUT and STDERR, if they were closed
 
 sub new {
     my ( $class, @options ) = @_;
-    my $conf = Sirius::Config::Settings->parse( Sirius::Config::Sources->pairs(@options) );
+    my $conf = Sirius::Config::Values->parse( Sirius::Config::Sources->pairs(@options) );
     _check_file_size($conf);
     $_->check($conf) for qw(Sirius::Log::Access Sirius::Admin::Port);
     warn "$_\n" for @{ delete $conf->{notices} };

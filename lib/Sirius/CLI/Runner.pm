@@ -19,7 +19,7 @@ use Sirius::Process::Launch;
 use Sirius::Listen::Listener;
 use Sirius::App::Loading;
 use Sirius::Config::Options;
-use Sirius::Config::Settings;
+use Sirius::Config::Values;
 use Sirius::Dev::Frames;
 use Sirius::Dev::RequestLog;
 use Sirius::Service::Starter;
@@ -382,7 +382,7 @@ sub _pass_on {
     $self->{options} = [ sources => $config, map { $_ => $given->{$_} } _own($given) ];
 
     # Before the application is loaded, which may take a while
-    my $conf = $self->{conf} = Sirius::Config::Settings->parse( { @{ $self->{options} } } );
+    my $conf = $self->{conf} = Sirius::Config::Values->parse( { @{ $self->{options} } } );
     if ( $self->{only_reads} ) {
         delete $self->{dev};
         return;

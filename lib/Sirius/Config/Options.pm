@@ -307,7 +307,7 @@ Sirius::Config::Options - every option, in one table
 =head1 DESCRIPTION
 
 One table has the name, aliases, type, limits, default and text of every option. The code that reads options
-(L<Sirius::Config::Settings>), their checks, C<sirius --help> and the list in L<sirius> use it, so they cannot differ.
+(L<Sirius::Config::Values>), their checks, C<sirius --help> and the list in L<sirius> use it, so they cannot differ.
 
 =head1 METHODS
 
@@ -377,6 +377,6 @@ L</fail>s with C<unknown option --wrokers (did you mean --workers?)>.
 
 =head1 SEE ALSO
 
-L<Sirius>, L<sirius>, L<Sirius::Config::Settings>, L<Sirius::Config::Type>, L<Sirius::Config::Usage>.
+L<Sirius>, L<sirius>, L<Sirius::Config::Values>, L<Sirius::Config::Type>, L<Sirius::Config::Usage>.
 
 =cut

@@ -224,6 +224,6 @@ place of makes another word. If C<$changes> is true, somebody works on the files
 
 =head1 SEE ALSO
 
-L<Sirius::Config::Type>, L<Sirius::Edge::Settings>.
+L<Sirius::Config::Type>, L<Sirius::Edge::Setup>.
 
 =cut

@@ -11,7 +11,7 @@ use Sirius::Edge::Keeper;
 use Sirius::Edge::Place;
 use Sirius::Edge::Program;
 use Sirius::Edge::Pulse;
-use Sirius::Edge::Settings;
+use Sirius::Edge::Setup;
 use Sirius::Edge::Shared;
 use Sirius::Log ();
 use Sirius::OS::ExitStatus;
@@ -117,8 +117,8 @@ sub for_keeper {
         report   => fileno $self->{report},
         $self->_ids
     );
-    my @words = grep {/\A(?:layout|sandbox)=/} @{ $self->{settings} };
-    return $title, [ @words, Sirius::Edge::Settings->words(%number) ],
+    my @words = grep {/\A(?:layout|sandbox)=/} @{ $self->{setup} };
+    return $title, [ @words, Sirius::Edge::Setup->words(%number) ],
         grep {defined} @{$self}{qw(lifeline report)};
 }
 
@@ -178,13 +178,13 @@ sub new {
         %args,
     );
     my $number = $self->{number} || 1;
-    $self->{settings} = [ Sirius::Edge::Settings->of( $self->{conf} ) ];
+    $self->{setup} = [ Sirius::Edge::Setup->of( $self->{conf} ) ];
     $self->{program} ||= Sirius::Edge::Program->keep;
 
     # Two places for each edge: a replacement begins in the second
     $self->{places}
         = [ map { Sirius::Edge::Place->new( $_, $self->{conf}, $self->{said} ) } 0 .. 2 * $number - 1 ];
-    $_->be( serves => $self->{settings} ) for @{ $self->{places} }[ 0 .. $number - 1 ];
+    $_->be( serves => $self->{setup} ) for @{ $self->{places} }[ 0 .. $number - 1 ];
 
     # Both ends stay here, as they outlive any edge. They don't block: an edge that can't report now does so
     # later
@@ -232,10 +232,10 @@ sub reap {
 # Gives all edges these settings, and the program that is installed now
 sub renew {
     my ( $self, $said ) = @_;
-    my $words = Sirius::Edge::Settings->known($said);
+    my $words = Sirius::Edge::Setup->known($said);
     my @keys  = grep {/$KEYS/} @{ $words || [] };
     $words = [ grep { !/$KEYS/ } @$words ] if $words;
-    @{$self}{qw(settings said_last)} = ( $words, $said ) if $words && @$words;
+    @{$self}{qw(setup said_last)} = ( $words, $said ) if $words && @$words;
     delete $self->{fault};
     $self->_change_program;
     $self->renew_certificates(@keys);
@@ -256,7 +256,9 @@ sub restore {
     my %known;
     my $before = Sirius::Edge::Program->restore( $state->{before}, \%known );
     my $self   = $class->_of(
-        %args, %$state,
+        %args,
+        setup => $state->{settings},    # of a version that called it so
+        %$state,
         before => $before,
         ( map { $_ => Sirius::OS::Inherit->take_handle( $state->{$_} ) } qw(common news report) ),
         places => [
@@ -269,9 +271,9 @@ sub restore {
     $self->_change_program;
     $self->_adopt($_) for grep { $_->pid } $self->places;
     $self->{renews} = 1;    # there may be another program, and settings that the previous one did not know
-    my $words = Sirius::Edge::Settings->known( $self->{said_last} );
-    $self->{settings} = [ grep { !/$KEYS/ } @$words ]                            if $words && @$words;
-    $self->{keeper}   = Sirius::Edge::Keeper->restore( $self, $state->{keeper} ) if $state->{keeper};
+    my $words = Sirius::Edge::Setup->known( $self->{said_last} );
+    $self->{setup}  = [ grep { !/$KEYS/ } @$words ]                            if $words && @$words;
+    $self->{keeper} = Sirius::Edge::Keeper->restore( $self, $state->{keeper} ) if $state->{keeper};
     return $self;
 }
 
@@ -305,7 +307,7 @@ sub start {
 sub state {
     my $self = shift;
     return {
-        ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(fault heard said_last settings) ),
+        ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(fault heard said_last setup) ),
         ( map { $_ => fileno $self->{$_} } qw(common news report) ),
         before => $self->{before} && $self->{before}->state,
         places => [ map { $_->state } $self->places ],
@@ -398,7 +400,7 @@ sub _descriptors {
         ( map { $_ => fileno $self->{$_} } qw(common report sleepers) ),
         $place->words
     );
-    return Sirius::Edge::Settings->words(%number), map {
+    return Sirius::Edge::Setup->words(%number), map {
         join ':', 'listen=' . $_->fd, ( $_->is_tls ? 'tls+' : '' ) . ( $_->is_unix ? 'unix' : 'tcp' ),
             $_->port,
             $_->name
@@ -489,7 +491,7 @@ sub _limit {
 sub _log {
     my ( $self, $place ) = @_;
     my $log = $self->{access_log};
-    return if !$log || !grep {/\Aaccess-log-format=/} @{ $place->settings };
+    return if !$log || !grep {/\Aaccess-log-format=/} @{ $place->setup };
     return ( access_log => $log->fd, access_log_kind => $log->kind, access_log_priority => $log->priority );
 }
 
@@ -558,7 +560,7 @@ sub _renew {
     for my $place ( grep { $_->role eq 'serves' && $_->pid } @places ) {
         next
             if ( !length $program || $place->program && $place->program->build eq $program )
-            && "@{ $place->settings }" eq "@{ $self->{settings} }";
+            && "@{ $place->setup }" eq "@{ $self->{setup} }";
         $left++;
         next if defined $place->heir || !$place->is_ready;
         my ($free) = $self->_predecessor($place) ? () : grep { $_->role eq '' } @places;
@@ -568,7 +570,7 @@ sub _renew {
                 if !$self->{waits}++;
             next;
         }
-        $free->be( heir => $self->{settings}, $self->program );
+        $free->be( heir => $self->{setup}, $self->program );
         $place->heir_is( $free->number );
         my $error = $self->_start( $free, READY ) // next;
         $free->ended;
@@ -694,7 +696,7 @@ sub _words {
     my ( $self, $place ) = @_;
     my $conf  = $self->{conf};
     my $title = $conf->{proctitle} ? Sirius::OS::Title->words( $conf, $self->{role} ) : 'sirius-edge';
-    return $title, @{ $place->settings }, $self->_descriptors($place);
+    return $title, @{ $place->setup }, $self->_descriptors($place);
 }
 
 1;
@@ -823,7 +825,7 @@ The PID of an edge which serves, and so can be relied upon; undef if none is rea
 
   $edge->renew($said);
 
-Gives all edges these settings, as far as this version knows them (L<Sirius::Edge::Settings/known>), and the installed program.
+Gives all edges these settings, as far as this version knows them (L<Sirius::Edge::Setup/known>), and the installed program.
 
 =head2 renew_certificates
 
@@ -862,6 +864,6 @@ The handle that a worker needs to connect: the memory in which it sleeps and fin
 
 =head1 SEE ALSO
 
-L<Sirius::Edge::Place>, L<Sirius::Edge::Settings>, L<Sirius::Edge::Beside>, L<Sirius::Process::Supervisor>, L<Sirius::Worker>.
+L<Sirius::Edge::Place>, L<Sirius::Edge::Setup>, L<Sirius::Edge::Beside>, L<Sirius::Process::Supervisor>, L<Sirius::Worker>.
 
 =cut

@@ -15,15 +15,15 @@ use Sirius::OS::Inherit;
 my %NUMBER = ( INT => 41, TERM => 40, USR1 => 42 );
 
 my @HANDLES = qw(bell line line_end lobby);
-my @PLAIN   = qw(heir number ready role settings);
+my @PLAIN   = qw(heir number ready role setup);
 
 sub backoff { return shift->{backoff} }
 
 sub be {
-    my ( $self, $role, $settings, $program ) = @_;
-    $self->{role}     = $role;
-    $self->{settings} = $settings if $settings;
-    $self->{program}  = $program  if $program;
+    my ( $self, $role, $setup, $program ) = @_;
+    $self->{role}    = $role;
+    $self->{setup}   = $setup   if $setup;
+    $self->{program} = $program if $program;
     return;
 }
 
@@ -38,9 +38,9 @@ sub descriptors {
 # The process has ended; returns what it was
 sub ended {
     my $self = shift;
-    my %had  = map { $_ => $self->{$_} } qw(heir program ready role settings);
+    my %had  = map { $_ => $self->{$_} } qw(heir program ready role setup);
     delete @{$self}{qw(child heir program ready)};
-    @{$self}{qw(role settings)} = ( '', [] );
+    @{$self}{qw(role setup)} = ( '', [] );
     return %had;
 }
 
@@ -87,7 +87,7 @@ sub new {
         line_end => $theirs,
         lobby    => Sirius::Edge::Shared->lobby
     );
-    return $class->_with( \%number, $conf, number => $number, role => '', said => $said, settings => [] );
+    return $class->_with( \%number, $conf, number => $number, role => '', said => $said, setup => [] );
 }
 
 sub no_heir {
@@ -122,6 +122,7 @@ sub restore {
         $state, $conf,
         program => $program,
         said    => $said,
+        setup   => $state->{settings},    # of a version that called it so
         map { $_ => $state->{$_} } grep { defined $state->{$_} } @PLAIN
     );
     $self->runs( $state->{pid}, ready => $state->{ready}, since => $state->{since} ) if $state->{pid};
@@ -132,7 +133,7 @@ sub restore {
 # The next process takes the role of one that has ended
 sub resume {
     my ( $self, %had ) = @_;
-    @{$self}{qw(heir program role settings)} = @had{qw(heir program role settings)};
+    @{$self}{qw(heir program role setup)} = @had{qw(heir program role setup)};
     return;
 }
 
@@ -146,7 +147,7 @@ sub runs {
     return;
 }
 
-sub settings { return shift->{settings} }
+sub setup { return shift->{setup} }
 
 sub signal {
     my ( $self, $signal ) = @_;
@@ -213,7 +214,7 @@ Sirius::Edge::Place - a place for an edge process, which outlives the process
 =head1 SYNOPSIS
 
   my $place = Sirius::Edge::Place->new( $number, $conf, $said );
-  $place->be( serves => [ Sirius::Edge::Settings->of($conf) ] );
+  $place->be( serves => [ Sirius::Edge::Setup->of($conf) ] );
   my $error = $place->start( path => $path, program => $identity, words => \@words, descriptors => \@numbers );
 
 =head1 DESCRIPTION
@@ -233,7 +234,7 @@ Its L<Sirius::Base::Backoff>: when a process may be started here again.
 =head2 be
 
   $place->be('retires');
-  $place->be( heir => \@settings );
+  $place->be( heir => \@setup );
 
 Gives it a role, and settings for its process.
 
@@ -320,7 +321,7 @@ What the process is there for: see L</DESCRIPTION>.
 
 A process has it that somebody else has started.
 
-=head2 settings
+=head2 setup
 
 The settings of the process: words for its command line.
 

@@ -81,6 +81,6 @@ The table as text for an edge, which looks up the types of the files of C<--stat
 
 =head1 SEE ALSO
 
-L<Plack::MIME>, L<Sirius::Edge::Settings>.
+L<Plack::MIME>, L<Sirius::Edge::Setup>.
 
 =cut

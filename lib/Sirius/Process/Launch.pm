@@ -5,9 +5,9 @@ use warnings;
 
 use POSIX ();
 use Sirius::App::Forked;
-use Sirius::Config::Settings;
+use Sirius::Config::Values;
 use Sirius::Edge::Keeper;
-use Sirius::Edge::Settings;
+use Sirius::Edge::Setup;
 use Sirius::Listen::Listener;
 use Sirius::Log ();
 use Sirius::Log::Access;
@@ -117,7 +117,7 @@ sub take {
         supervisor => $fh->( $state->{news} ),
         unchanged  => \@unchanged,
         defined $state->{edge_log}
-        ? ( edge => [ Sirius::Edge::Settings->of( $args{conf} ), Sirius::Edge::Keeper->words( $args{conf} ) ]
+        ? ( edge => [ Sirius::Edge::Setup->of( $args{conf} ), Sirius::Edge::Keeper->words( $args{conf} ) ]
             )
         : (),
     );
@@ -164,7 +164,7 @@ sub _keep_user {
 # What the file of --config sets otherwise than at the start, and only a start can change
 sub _unchanged {
     my ( $class, $were, $conf ) = @_;
-    my $are = Sirius::Config::Settings->fixed($conf);
+    my $are = Sirius::Config::Values->fixed($conf);
     return map { [ '--' . tr/_/-/r, $were->{$_}, $are->{$_} ] }
         grep { defined $were->{$_} && $were->{$_} ne $are->{$_} } sort keys %$are;
 }

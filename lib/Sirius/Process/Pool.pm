@@ -738,7 +738,7 @@ Sirius::Process::Pool - the workers of one loading of the application
   my $status = Sirius::Process::Pool->new(
       lifeline => $pipe,
       app        => $app,
-      conf       => Sirius::Config::Settings->parse({ workers => 4 }),
+      conf       => Sirius::Config::Values->parse({ workers => 4 }),
       listeners  => \@listeners,
       number     => 1,
       scoreboard => $scoreboard,

@@ -11,7 +11,7 @@ use Sirius::App::Forked;
 use Sirius::App::Isolation;
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
-use Sirius::Config::Settings;
+use Sirius::Config::Values;
 use Sirius::Control::Commands;
 use Sirius::Control::Server;
 use Sirius::Edge::Group;
@@ -100,7 +100,7 @@ sub is_stopping { return shift->{stopping} }
 sub new {
     my ( $class, %args ) = @_;
     my $self = bless { stopping => 0, %args }, $class;
-    $self->{fixed} ||= Sirius::Config::Settings->fixed( $self->{conf} );
+    $self->{fixed} ||= Sirius::Config::Values->fixed( $self->{conf} );
     $self->{admin} ||= Sirius::Admin::Port->new;
     $self->{develop} = $self->{conf}{develop};
     $self->{succession} ||= Sirius::Process::Succession->new( $self->{conf} );
@@ -647,7 +647,7 @@ Sirius::Process::Supervisor - the process that an operator starts, stops and rel
 
   Sirius::Process::Supervisor->new(
       app       => $app,
-      conf      => Sirius::Config::Settings->parse({ workers => 4 }),
+      conf      => Sirius::Config::Values->parse({ workers => 4 }),
       listeners => \@listeners,
   )->run;
 

@@ -1,4 +1,4 @@
-package Sirius::Config::Settings;
+package Sirius::Config::Values;
 
 use strict;
 use warnings;
@@ -245,13 +245,13 @@ sub _workers {
 
 =head1 NAME
 
-Sirius::Config::Settings - the checked values of all options
+Sirius::Config::Values - the checked values of all options
 
 =head1 SYNOPSIS
 
-  use Sirius::Config::Settings;
+  use Sirius::Config::Values;
 
-  my $conf = Sirius::Config::Settings->parse({ 'max-body' => '10m', workers => 4 });
+  my $conf = Sirius::Config::Values->parse({ 'max-body' => '10m', workers => 4 });
   print $conf->{max_body};    # 10485760
 
 =head1 DESCRIPTION
@@ -262,13 +262,13 @@ The rows of L<Sirius::Config::Options> check single options; this module checks 
 
 =head2 fixed
 
-  my $values = Sirius::Config::Settings->fixed($conf);
+  my $values = Sirius::Config::Values->fixed($conf);
 
 The values, as text, of the options that a reload cannot change.
 
 =head2 parse
 
-  my $conf = Sirius::Config::Settings->parse(\%raw);
+  my $conf = Sirius::Config::Values->parse(\%raw);
 
 Takes names with dashes or underscores, aliases included, and returns a hash of checked values by their main names with
 underscores. Missing values are taken from the environment, then from the file of C<config> (see

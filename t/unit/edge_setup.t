@@ -3,10 +3,10 @@ use warnings;
 use File::Temp qw(tempdir);
 use Test::More;
 use Sirius::Config::Options;
-use Sirius::Config::Settings;
+use Sirius::Config::Values;
 use Sirius::Edge::Keeper;
 use Sirius::Edge::Program;
-use Sirius::Edge::Settings;
+use Sirius::Edge::Setup;
 
 # Options as words for sirius-edge: each is one that the program knows, and what comes from elsewhere is looked at
 
@@ -14,8 +14,8 @@ delete @ENV{ grep {/\ASIRIUS_/} keys %ENV };
 my $dir = tempdir( CLEANUP => 1 );
 
 sub words_of {
-    my $conf  = Sirius::Config::Settings->parse( {@_} );
-    my %words = map { split /=/, $_, 2 } Sirius::Edge::Settings->of($conf);
+    my $conf  = Sirius::Config::Values->parse( {@_} );
+    my %words = map { split /=/, $_, 2 } Sirius::Edge::Setup->of($conf);
     return \%words;
 }
 
@@ -87,8 +87,8 @@ subtest 'The table of words' => sub {
         tls_client_verify => 'optional',
         tls_self_signed   => 1;
     my @words = (
-        Sirius::Edge::Settings->of(
-            Sirius::Config::Settings->parse( { @ALL, slow_log => 1, static => ["/=$dir"], request_log => 1 } )
+        Sirius::Edge::Setup->of(
+            Sirius::Config::Values->parse( { @ALL, slow_log => 1, static => ["/=$dir"], request_log => 1 } )
         ),
         Sirius::Edge::Keeper->words( { @tls, tls_self_signed_file => 'e', listen => ['1.2.3.4:1,tls'] } )
     );
@@ -116,12 +116,12 @@ subtest 'The program knows each of them' => sub {
 };
 
 subtest 'Settings of another process' => sub {
-    my @words = Sirius::Edge::Settings->of( Sirius::Config::Settings->parse( {@ALL} ) );
-    is_deeply( Sirius::Edge::Settings->known( \@words ), \@words, 'all that this version makes' );
-    is_deeply( Sirius::Edge::Settings->known( [ 'max-body=1', 'uid=0', 'lobby=3', 'fly=1', '' ] ),
+    my @words = Sirius::Edge::Setup->of( Sirius::Config::Values->parse( {@ALL} ) );
+    is_deeply( Sirius::Edge::Setup->known( \@words ), \@words, 'all that this version makes' );
+    is_deeply( Sirius::Edge::Setup->known( [ 'max-body=1', 'uid=0', 'lobby=3', 'fly=1', '' ] ),
         ['max-body=1'], 'no other, above all no descriptor and no user' );
     for my $bad ( undef, 'max-body=1', {}, [undef], [ ['max-body=1'] ], ["tmpdir=/a\0b"], ["tmpdir=/a\nb"] ) {
-        is( Sirius::Edge::Settings->known($bad), undef, 'nothing of what is none' );
+        is( Sirius::Edge::Setup->known($bad), undef, 'nothing of what is none' );
     }
 };
 

@@ -1,4 +1,4 @@
-package Sirius::Edge::Settings;
+package Sirius::Edge::Setup;
 
 use strict;
 use warnings;
@@ -37,7 +37,7 @@ sub of {
     my %setting = (
         ( map { $_ => $conf->{$_} } @PLAIN ),
         ( map { $_ => $conf->{$_} ? 1 : 0 } @SWITCHES ),
-        $class->_log_settings($conf),
+        $class->_log_setup($conf),
         acme_webroot => defined $conf->{acme_webroot}
             && Sirius::Config::Static->webroot( $conf->{acme_webroot} ),
         forwarded       => $trust->{forwarded}                  ? 1                       : 0,
@@ -74,7 +74,7 @@ sub _identity {
     return @stat ? "$stat[0]:$stat[1]" : undef;
 }
 
-sub _log_settings {
+sub _log_setup {
     my ( $class, $conf ) = @_;
     return if !defined $conf->{access_log}  || !length $conf->{access_log};
     my $format = $conf->{access_log_format} || 'combined';
@@ -93,11 +93,11 @@ sub _log_settings {
 
 =head1 NAME
 
-Sirius::Edge::Settings - the options that concern the edge, as words of its command line
+Sirius::Edge::Setup - the options that concern the edge, as words of its command line
 
 =head1 SYNOPSIS
 
-  my @words = Sirius::Edge::Settings->of($conf);    # max-body=1073741824 ...
+  my @words = Sirius::Edge::Setup->of($conf);    # max-body=1073741824 ...
 
 =head1 DESCRIPTION
 
@@ -108,19 +108,19 @@ F<src/share/words.h>.
 
 =head2 known
 
-  my $words = Sirius::Edge::Settings->known($data);
+  my $words = Sirius::Edge::Setup->known($data);
 
 The settings sent by another process that this version knows; nothing if they are malformed.
 
 =head2 of
 
-  my @words = Sirius::Edge::Settings->of($conf);
+  my @words = Sirius::Edge::Setup->of($conf);
 
 The settings of the operator.
 
 =head2 words
 
-  my @words = Sirius::Edge::Settings->words( max_body => 100, tmpdir => undef );    # max-body=100
+  my @words = Sirius::Edge::Setup->words( max_body => 100, tmpdir => undef );    # max-body=100
 
 Names and values as such words. What is undefined or empty is left out.
 
