@@ -10,6 +10,7 @@ use Sirius::Base::Text;
 use Sirius::Edge::Keeper;
 use Sirius::Edge::Place;
 use Sirius::Edge::Program;
+use Sirius::Edge::Programs;
 use Sirius::Edge::Pulse;
 use Sirius::Edge::Setup;
 use Sirius::Edge::Shared;
@@ -25,8 +26,8 @@ use constant {
     READY => 30,    # seconds an edge has to get ready, unless the server itself is starting
 };
 
-# After how many attempts that failed, or edges that crashed within so many seconds, another build is started
-use constant { ATTEMPTS => 2, CRASHES => 3, YOUNG => 10 };
+# After how many attempts that failed another build is started
+use constant ATTEMPTS => 2;
 
 # Those words are for the keeper
 my $KEYS = qr/\Atls-(?!handshake-timeout=)/;
@@ -90,8 +91,8 @@ sub descriptors {
     my $self = shift;
     my %seen;
     return @{$self}{qw(common news report)}, ( grep { !$seen{$_}++ } map { $_->descriptors } $self->places ),
-        $self->{before} ? grep( { !$seen{$_}++ } $self->{before}->descriptors ) : (),
-        $self->{keeper} ? $self->{keeper}->descriptors                          : ();
+        ( grep { !$seen{$_}++ } map { $_ ? $_->descriptors : () } $self->{programs}->before ),
+        $self->{keeper} ? $self->{keeper}->descriptors : ();
 }
 
 # Empty if nothing has to be done before a signal comes
@@ -179,7 +180,6 @@ sub new {
     );
     my $number = $self->{number} || 1;
     $self->{setup} = [ Sirius::Edge::Setup->of( $self->{conf} ) ];
-    $self->{program} ||= Sirius::Edge::Program->keep;
 
     # Two places for each edge: a replacement begins in the second
     $self->{places}
@@ -209,7 +209,7 @@ sub pids {
 sub places { return @{ shift->{places} } }
 
 # The one that is in use since the start or the last reload. Undef if none was installed
-sub program { return shift->{program} ||= Sirius::Edge::Program->keep }
+sub program { return shift->{programs}->current }
 
 # Of an edge that serves
 sub proven {
@@ -254,12 +254,11 @@ sub renew_certificates {
 sub restore {
     my ( $class, $state, %args ) = @_;
     my %known;
-    my $before = Sirius::Edge::Program->restore( $state->{before}, \%known );
-    my $self   = $class->_of(
+    my $self = $class->_of(
         %args,
         setup => $state->{settings},    # of a version that called it so
         %$state,
-        before => $before,
+        before => scalar Sirius::Edge::Program->restore( $state->{before}, \%known ),
         ( map { $_ => Sirius::OS::Inherit->take_handle( $state->{$_} ) } qw(common news report) ),
         places => [
             map {
@@ -309,7 +308,7 @@ sub state {
     return {
         ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(fault heard said_last setup) ),
         ( map { $_ => fileno $self->{$_} } qw(common news report) ),
-        before => $self->{before} && $self->{before}->state,
+        before => $self->{programs}->before && $self->{programs}->before->state,
         places => [ map { $_->state } $self->places ],
         $self->{keeper} ? ( keeper => $self->{keeper}->state ) : (),
     };
@@ -356,15 +355,11 @@ sub _board {
 
 # A reload: from now on the program that is installed is started
 sub _change_program {
-    my $self    = shift;
-    my $program = Sirius::Edge::Program->keep;
-    $self->{missing} = !$program;
-    if ( !$program ) {
-        my $text = 'sirius-edge is not installed, or cannot be executed: edges keep running the previous one';
-        return ( $self->{fault} // '' ) eq $text ? () : $self->_fault($text);
-    }
-    $self->{program} = $program if !$self->{program} || $self->{program}->build ne $program->build;
-    return;
+    my $self = shift;
+    $self->{missing} = $self->{programs}->install ? 0 : 1;
+    return if !$self->{missing};
+    my $text = 'sirius-edge is not installed, or cannot be executed: edges keep running the previous one';
+    return ( $self->{fault} // '' ) eq $text ? () : $self->_fault($text);
 }
 
 # Not for the edge of the admin port, which has no scoreboard
@@ -372,15 +367,6 @@ sub _count {
     my ( $self, $status, $why ) = @_;
     return if !$self->{scoreboard};
     return $self->{scoreboard}->edge_exited( Sirius::OS::ExitStatus->kind( $status, $why, length $why ) );
-}
-
-# Whether edges of this program have ended soon after they were ready, several times in a row. One that was killed from outside
-# does not count
-sub _crashes {
-    my ( $self, $status, $age ) = @_;
-    return if ( $status & 127 ) == 9;
-    $self->{crashes} = $age < YOUNG ? ( $self->{crashes} || 0 ) + 1 : 0;
-    return $self->{crashes} >= CRASHES;
 }
 
 # The descriptors by number, and the name that ps shows
@@ -439,15 +425,9 @@ sub _ended {
             . ( $ready ? '; its connections were closed; '      : '; it never became ready; ' )
             . ( $delay ? sprintf 'next attempt in %g s', $delay : 'starting another' )
             . $with );
-    $self->_revert( $place, $how ) if $ready && $self->_crashes( $status, $age );
+    my $crashes = $ready && $self->{programs}->crashes( $status, $age );
+    $self->_revert( $place, "$how; $crashes" ) if $crashes;
     return $self->act;
-}
-
-# Of another edge group: the program that serves already. Undef if that is the same, or there is none
-sub _fallback {
-    my ( $self, $program ) = @_;
-    my $other = $self->{fallback} && $self->{fallback}->() or return;
-    return $program && $program->build eq $other->build ? undef : $other;
 }
 
 # Why edges could not be renewed, until the next reload
@@ -501,7 +481,7 @@ sub _not_renewed {
     my $before = $self->_predecessor($place);
     $before->no_heir;
     delete $self->{renews};    # the next reload tries again
-    $self->{program} = $before->program;
+    $self->{programs}->undo( $before->program );
     return $self->_fault( "$how before it was ready: "
             . ( $before->pid ? 'edge ' . $before->pid . ' keeps serving' : 'starting another' )
             . ' with the previous settings' );
@@ -510,6 +490,10 @@ sub _not_renewed {
 sub _of {
     my ( $class, %args ) = @_;
     my $self = bless { role => 'edge', said => '', %args }, $class;
+    $self->{programs} = Sirius::Edge::Programs->new(
+        current => delete $self->{program},
+        map { $_ => delete $self->{$_} } qw(before fallback)
+    );
     $self->{pulse} = Sirius::Edge::Pulse->new($self);
     return $self;
 }
@@ -576,7 +560,7 @@ sub _renew {
         $free->ended;
         delete @{$self}{qw(renews waits)};    # the next reload tries again
         $place->no_heir;
-        $self->{program} = $place->program;
+        $self->{programs}->undo( $place->program );
         return $self->_fault( 'cannot start an edge in place of edge '
                 . $place->pid
                 . ", which keeps serving with its settings: $error" );
@@ -596,14 +580,11 @@ sub _replaces {
 # Edges of a new build crash: those that start from now on run the previous one, if it is known
 sub _revert {
     my ( $self, $place, $how ) = @_;
-    my $program = $place->program;
-    my ($other) = grep { $_ && $_->build ne $program->build } $self->_fallback($program), $self->{before};
-    return if !$other;
+    my $programs = $self->{programs};
+    my $other    = $programs->other( $place->program, $programs->before ) or return;
     $self->_switch( $place, $other );
     delete $self->{renews};    # the next reload tries again
-    return $self->_fault(
-        sprintf '%s; %d in a row ended within %d s: edges run the previous sirius-edge until a reload',
-        $how, delete $self->{crashes}, YOUNG );
+    return $self->_fault("$how: edges run the previous sirius-edge until a reload");
 }
 
 # Starts an edge. Undef, or why there is no process
@@ -624,11 +605,10 @@ sub _start {
     return $self->_adopt($place) if !defined $error;
     Sirius::Log->fail($error)    if !$self->is_announced;
     return $error                if $place->role ne 'serves';
-    my $other = $self->_fallback( $place->program ) or return $error;
-    $self->{program} = $other;
+    my $other = $self->{programs}->other( $place->program ) or return $error;
     Sirius::Log->error(
         "$self->{said}cannot start the edge that is installed: $error; starting the previous one");
-    $place->be( 'serves', undef, $other );
+    $self->_switch( $place, $other );
     return $self->_start( $place, $limit );
 }
 
@@ -636,11 +616,7 @@ sub _start {
 sub _succeed {
     my ( $self, $place ) = @_;
     my $before = $self->_predecessor($place);
-    my $had    = $before->program;
-    if ( $had && $had->build ne $place->program->build ) {
-        $self->{before} = $had;
-        delete $self->{crashes};
-    }
+    $self->{programs}->replaced( $before->program, $place->program );
     $place->be('serves');
     return $before->ended if !$before->pid;
     my ( $from, $to );
@@ -662,8 +638,7 @@ sub _succeed {
 # The place, and those that have no program yet, get this one
 sub _switch {
     my ( $self, $place, $other ) = @_;
-    $self->{before}  = $place->program || $self->{before};
-    $self->{program} = $other;
+    $self->{programs}->switch( $place->program, $other );
     return $place->be( 'serves', undef, $other );
 }
 
@@ -671,11 +646,10 @@ sub _switch {
 # the log
 sub _try_other {
     my ( $self, $place ) = @_;
-    my $program = $place->program;
-    my $build   = $program ? $program->build : '';
-    my $other   = $self->_fallback($program);
-    ($other) = grep { $_ && $_->build ne $build } scalar Sirius::Edge::Program->keep, $self->{before}
-        if !$other && $place->backoff->failing >= ATTEMPTS;
+    my $programs = $self->{programs};
+    my $all      = $place->backoff->failing >= ATTEMPTS;
+    my $other    = $programs->other( $place->program,
+        $all ? ( scalar Sirius::Edge::Program->keep, $programs->before ) : () );
     return '' if !$other;
     $self->_switch( $place, $other );
     return
@@ -819,7 +793,7 @@ The L<Sirius::Edge::Program> with which edges start, or undef if none is install
 
 =head2 proven
 
-The PID of an edge which serves, and so can be relied upon; undef if none is ready.
+The program of an edge that serves; undef if none is ready.
 
 =head2 renew
 
@@ -864,6 +838,6 @@ The handle that a worker needs to connect: the memory in which it sleeps and fin
 
 =head1 SEE ALSO
 
-L<Sirius::Edge::Place>, L<Sirius::Edge::Setup>, L<Sirius::Edge::Beside>, L<Sirius::Process::Supervisor>, L<Sirius::Worker>.
+L<Sirius::Edge::Place>, L<Sirius::Edge::Programs>, L<Sirius::Edge::Setup>, L<Sirius::Edge::Beside>, L<Sirius::Process::Supervisor>, L<Sirius::Worker>.
 
 =cut
