@@ -188,6 +188,29 @@ GRAPH
     click('#view [value=down]');
 };
 
+subtest 'Frames' => sub {
+    click('#frames [value=own]');
+    is graph(), <<'GRAPH' =~ s/\n\z//r, 'without installed modules';
+all 100
+GET /report 60, GET /list 40
+Shop::report 60, (eval) 30, Shop::list 10
+Shop::sum 30, DBI::st::execute (XS) 20, Shop::sum 30, DBI::st::execute (XS) 10
+GRAPH
+    click('#view [value=up]');
+    like graph(), qr/^Shop::report 30, \(eval\) 30, .*\nGET \/report 30, GET \/list 30/m,
+        'nor among the callers';
+    click('#view [value=down]');
+    $browser->value(q{table.by = table.columns[1]; drawTable(); 1});
+    $browser->value(
+        q{[...document.querySelectorAll('#table button')].find(b => /^Template/.test(b.textContent)).click(); 1}
+    );
+    is text('#found'), 'in 30.0% of the samples', 'a row of such a module shows them again';
+    ok $browser->value(q{document.querySelector('#frames [value=all]').checked}), 'and the control says so';
+    key('Escape');
+    $browser->value(q{table.by = table.columns[0]; drawAll(); 1});
+    is table() =~ /\A(.*)/ && $1, 'Shop::sum 60.0% 60.0%', 'as before';
+};
+
 sub search {
     my $words = shift;
     return $browser->value(
@@ -252,8 +275,8 @@ SCRIPT
 Shop::report
 60 samples, 60.0% (40.0% on CPU, 20.0% waiting), about 0.60 s
 10 samples, 10.0%, in itself
-lib/Shop.pm:10 30.0%
-lib/Shop.pm:11 30.0%
+lib/Shop.pm:10 50.0% of it
+lib/Shop.pm:11 50.0% of it
 TIP
     $browser->value(q{document.querySelector('#graph').dispatchEvent(new PointerEvent('pointerleave')); 1});
     ok $browser->value(q{document.querySelector('#tip').hidden}), 'until it leaves';

@@ -58,7 +58,7 @@ function add(to, counts) {
 // A function in a place of the tree; `name` is an index into all names
 class Call {
     constructor(name, parent, self) {
-        Object.assign(this, { name, parent, self, total: [...self], below: [] });
+        Object.assign(this, { name, parent, self: [...self], total: [...self], below: [], depth: parent ? parent.depth + 1 : 0 });
         if (parent) parent.below.push(this);
     }
 }
@@ -84,6 +84,25 @@ function* each(root) {
         yield call;
         pending.push(...call.below);
     }
+}
+
+// The same without the calls that are not wanted: what they have called, and their own samples, belong to their callers
+function without(root, unwanted) {
+    const copy = new Call(root.name, null, root.self);
+    const pending = [[root, copy]];
+    const all = [copy];
+    while (pending.length) {
+        const [from, to] = pending.pop();
+        for (const call of from.below) {
+            let place = unwanted(call) ? to : to.below.find(other => other.name === call.name);
+            if (place) add(place.self, call.self);
+            else all.push(place = new Call(call.name, to, call.self));
+            pending.push([call, place]);
+        }
+    }
+    for (const call of all) call.total = [...call.self];
+    for (const call of all.sort((a, b) => b.depth - a.depth)) if (call.parent) add(call.parent.total, call.total);
+    return copy;
 }
 
 // The same from the other end: below a function are those that have called it. Pairs are calls that ran, and those of their callers that are

@@ -6,7 +6,7 @@ const byId = id => document.getElementById(id);
 const data = JSON.parse(byId('data').textContent);
 const names = data.names.map(([text, kind]) => ({ text: show.text(text), kind }));
 const whole = grow(data.nodes, data.compare ? 4 : 2);
-const state = { view: 'down', time: 'all', widths: 'now', rows: 'functions', focus: whole, wanted: null };
+const state = { view: 'down', time: 'all', frames: 'all', widths: 'now', rows: 'functions', focus: whole, wanted: null };
 
 const KINDS = {
     app: 'application',
@@ -18,9 +18,19 @@ const KINDS = {
     other: 'other',
 };
 const VERBS = { all: '', cpu: ' on CPU', wait: ' waiting' };
-const CRUMBS = 5; // that are shown
+const CRUMBS = [[620, 3], [Infinity, 5]]; // that are shown in a window of this width
 
-const trees = { down: whole, get up() { return this.turned ||= turn(whole); } };
+const isModule = call => names[call.name].kind === 'module';
+
+// Made when they are first seen
+const trees = { all: { down: whole }, own: {} };
+function tree(view = state.view) {
+    const these = trees[state.frames];
+    these.down ||= without(whole, isModule);
+    if (view === 'up') these.up ||= turn(these.down);
+    return these[view];
+}
+
 let counts = new Counts();
 let most = 0; // the largest change of a call
 
@@ -83,11 +93,11 @@ function compared(total) {
     return `${show.percent(was)} before, ${show.percent(now)} now: ${show.change(by)} points${sure ? '' : ', within chance'}`;
 }
 
-// The places of a function where most samples were
+// The places of a function where most of its samples were, wherever it was called
 function places(name) {
-    return data.lines.filter(row => row[0] === name)
-        .map(row => [row[1], counts.share(row.slice(4), whole.total)]).filter(([, part]) => part)
-        .sort((a, b) => b[1] - a[1]).slice(0, 4);
+    const rows = data.lines.filter(row => row[0] === name).map(row => [row[1], counts.of([...row.slice(4, 6), ...row.slice(8, 10)], isBefore())]);
+    const all = rows.reduce((sum, [, n]) => sum + n, 0);
+    return rows.filter(([, n]) => n).sort((a, b) => b[1] - a[1]).slice(0, 4).map(([place, n]) => [place, n / all]);
 }
 
 function tip(call, x, y) {
@@ -106,7 +116,7 @@ function tip(call, x, y) {
     }
     if (data.compare) lines.push(make('p', { text: compared(call.total) }));
     for (const [place, part] of places(call.name)) {
-        lines.push(make('p', {}, make('code', { text: show.text(place) }), ` ${show.percent(part)}`));
+        lines.push(make('p', {}, make('code', { text: show.text(place) }), ` ${show.percent(part)} of it`));
     }
     box.replaceChildren(make('b', { text: call.parent ? names[call.name].text : title() }), ...lines);
     const { width, height } = box.getBoundingClientRect();
@@ -128,8 +138,13 @@ function zoom(call) {
 function choose({ index, name }) {
     byId('search').value = name;
     state.wanted = new Set([index]);
-    if (state.view === 'up') state.focus = trees.up.below.find(call => call.name === index) || trees.up;
-    else if (!matching(state.focus, state.wanted).some(n => n)) state.focus = whole;
+    if (names[index].kind === 'module' && state.frames === 'own') {
+        state.frames = 'all';
+        state.focus = tree();
+        document.querySelector('#frames [value=all]').checked = true;
+    }
+    if (state.view === 'up') state.focus = tree().below.find(call => call.name === index) || tree();
+    else if (!matching(state.focus, state.wanted).some(n => n)) state.focus = tree();
     drawGraph();
     drawTable();
     byId('controls').scrollIntoView({ block: 'nearest' });
@@ -145,7 +160,8 @@ function search(text) {
 
 function drawCrumbs() {
     const path = pathTo(state.focus);
-    const shown = path.length > CRUMBS ? [path[0], null, ...path.slice(1 - CRUMBS)] : path;
+    const [, some] = CRUMBS.find(([width]) => window.innerWidth <= width);
+    const shown = path.length > some ? [path[0], null, ...path.slice(1 - some)] : path;
     byId('crumbs').replaceChildren(...shown.map(call => {
         if (!call) return make('li', { text: '…' });
         const text = call.parent ? names[call.name].text : 'All';
@@ -165,7 +181,7 @@ function drawFound() {
         byId('found').textContent = '';
         return;
     }
-    const found = counts.share(matching(whole, wanted), whole.total, isBefore());
+    const found = counts.share(matching(tree('down'), wanted), whole.total, isBefore());
     byId('found').textContent = wanted.size ? `in ${show.percent(found)} of the samples` : 'no such function';
 }
 
@@ -191,7 +207,7 @@ function drawLegend() {
         return;
     }
     const sums = {};
-    for (const call of each(whole)) {
+    for (const call of each(tree('down'))) {
         const { kind } = names[call.name];
         const [cpu, wait] = call.self;
         const waits = counts.time === 'all' && kind !== 'path' && kind !== 'other';
@@ -231,7 +247,7 @@ function drawTable() {
 function drawAll() {
     counts = new Counts(state.time, data.compare);
     most = 0;
-    for (const call of each(whole)) {
+    for (const call of each(tree('down'))) {
         if (!call.parent || names[call.name].kind === 'other') continue;
         const { by, sure } = counts.change(call.total, whole.total);
         if (sure) most = Math.max(most, Math.abs(by));
@@ -265,14 +281,14 @@ function about() {
     ].filter(Boolean).join(', ');
 }
 
-for (const name of ['view', 'time', 'widths', 'rows']) {
+for (const name of ['view', 'time', 'frames', 'widths', 'rows']) {
     byId(name).addEventListener('change', event => {
         state[name] = event.target.value;
         if (name === 'rows') return drawTable();
-        if (name === 'view') {
+        if (name === 'view' || name === 'frames') {
             const { focus } = state;
-            state.focus = trees[state.view];
-            const same = state.view === 'up' && focus.parent && trees.up.below.find(call => call.name === focus.name);
+            state.focus = tree();
+            const same = state.view === 'up' && focus.parent && state.focus.below.find(call => call.name === focus.name);
             if (same) state.focus = same;
         }
         return drawAll();
@@ -280,7 +296,7 @@ for (const name of ['view', 'time', 'widths', 'rows']) {
 }
 byId('search').addEventListener('input', event => search(event.target.value));
 byId('controls').addEventListener('submit', event => event.preventDefault());
-byId('reset').addEventListener('click', () => zoom(trees[state.view]));
+byId('reset').addEventListener('click', () => zoom(tree()));
 document.addEventListener('keydown', event => {
     const typing = event.target.matches('input[type=search]');
     if (event.key === '/' && !typing) {
@@ -303,6 +319,7 @@ byId('about').textContent = about();
 byId('notes').textContent = notes();
 byId('widths').hidden = !data.compare;
 byId('rows').hidden = !data.lines.length;
+byId('frames').hidden = !names.some(({ kind }) => kind === 'module');
 let drawnWidth = 0;
 new ResizeObserver(() => {
     if (byId('graph').clientWidth === drawnWidth) return;

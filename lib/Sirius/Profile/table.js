@@ -64,7 +64,8 @@ class Table {
     }
 
     row(row) {
-        const button = make('button', { type: 'button', text: row.name });
+        const words = row.name.split(/(?<=::)/).flatMap((word, i) => (i ? [make('wbr'), word] : [word]));
+        const button = make('button', { type: 'button' }, ...words);
         if (row.place) button.append(make('small', { text: row.place }));
         button.addEventListener('click', () => this.choose(row));
         const head = make('th', { scope: 'row', class: row.className }, button);
