@@ -336,6 +336,29 @@ subtest 'Text is text' => sub {
         'code from text is refused';
 };
 
+subtest 'Small calls' => sub {
+    ok show( samples( [ 100, 0, 'GET /' ], map { [ 1, 0, "GET /$_", 'Shop::a lib/Shop.pm:3' ] } 1 .. 890 ) ),
+        'opened';
+    my @boxes = map {/(\d+ small)/} split /, /,
+        $browser->value(q{graph.rows[1].map(({ call }) => nameOf(call)).join(', ')});
+    cmp_ok scalar @boxes, '>', 3, 'are in boxes that are wide enough for a click';
+    is $browser->value(q{graph.rows[1].reduce((sum, { call }) => sum + (call.below.length || 1), 0)}), 891,
+        'all of them';
+    is $browser->value('graph.rows.length'), 2, 'without what they have called';
+    search('shop::a');
+    is $browser->value(q{[...document.querySelectorAll('#graph .hit')].length}), 0,
+        'whose names are not those';
+    search('get /500');
+    is $browser->value(q{[...document.querySelectorAll('#graph .hit')].length}), 1, 'one of them is found';
+    $browser->value(q{document.querySelector('#graph .hit').click(); 1});
+    like text('#crumbs'), qr/\AAll\d+ small\z/, 'a click';
+    is $browser->value('graph.rows.length'),                                     3, 'shows them';
+    is $browser->value(q{[...document.querySelectorAll('#graph .hit')].length}), 2, 'and the one';
+    key('Escape') for 1, 2;
+    is text('#crumbs'), 'All', 'and back';
+    is_deeply [ $browser->problems ], [], 'nothing in the console';
+};
+
 subtest 'Any window' => sub {
     my $long = join '::', ('Shop') x 60;
     my @deep = map {"${long}::f$_ lib/Shop.pm:$_"} 1 .. 80;

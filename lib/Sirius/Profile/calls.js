@@ -123,6 +123,14 @@ class Caller {
     }
 }
 
+// Calls that are too small to be seen, as one
+class Bundle {
+    constructor(parent, calls) {
+        Object.assign(this, { parent, below: calls, total: calls[0].total.map(() => 0) });
+        for (const call of calls) add(this.total, call.total);
+    }
+}
+
 function group(pairs) {
     const groups = new Map();
     for (const pair of pairs) {

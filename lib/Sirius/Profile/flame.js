@@ -34,6 +34,7 @@ function tree(view = state.view) {
 let counts = new Counts();
 let most = 0; // the largest change of a call
 
+const nameOf = call => call instanceof Bundle ? `${show.count(call.below.length)} small` : call.parent ? names[call.name].text : title();
 const isBefore = () => state.widths === 'before';
 const weigh = call => counts.of(call.total, isBefore());
 
@@ -57,19 +58,20 @@ function waiting(call) {
 }
 
 function look(call) {
-    const { text } = names[call.name];
+    const text = nameOf(call);
     const { now, was, by, sure } = counts.change(call.total, whole.total);
     const words = `${call.parent ? text : 'All'}, ${show.percent(isBefore() ? was : now)}`;
-    const seen = { text: call.parent ? text : title(), label: words };
-    const { kind } = names[call.name];
+    const seen = { text, label: words };
     if (!call.parent) return { ...seen, className: 'all' };
+    const kind = call instanceof Bundle ? 'other' : names[call.name].kind;
+    if (kind === 'other') return { ...seen, className: kind, waiting: data.compare ? 0 : waiting(call) };
     if (!data.compare) {
         const self = call.self || (call.parent.parent ? null : call.total);
         const mostly = self && counts.of(self) * 2 >= counts.of(call.total);
         return { ...seen, className: kindOf(call.name, mostly && self), v: hue(text), waiting: waiting(call) };
     }
     seen.label += `, changed by ${show.change(by)}`;
-    if (!sure || kind === 'other') return { ...seen, className: 'same' };
+    if (!sure) return { ...seen, className: 'same' };
     return { ...seen, className: by > 0 ? 'grew' : 'shrank', v: 0.25 + 0.75 * Math.sqrt(Math.min(1, Math.abs(by) / most)) };
 }
 
@@ -112,13 +114,13 @@ function tip(call, x, y) {
     }
     if (state.focus.parent && call !== state.focus) {
         const share = show.percent(weigh(call) / weigh(state.focus));
-        lines.push(make('p', { text: `${share} of ${names[state.focus.name].text}` }));
+        lines.push(make('p', { text: `${share} of ${nameOf(state.focus)}` }));
     }
     if (data.compare) lines.push(make('p', { text: compared(call.total) }));
     for (const [place, part] of places(call.name)) {
         lines.push(make('p', {}, make('code', { text: show.text(place) }), ` ${show.percent(part)} of it`));
     }
-    box.replaceChildren(make('b', { text: call.parent ? names[call.name].text : title() }), ...lines);
+    box.replaceChildren(make('b', { text: nameOf(call) }), ...lines);
     const { width, height } = box.getBoundingClientRect();
     const [right, bottom] = [document.documentElement.clientWidth - width - 8, window.innerHeight - height - 8];
     box.style.left = `${Math.max(8, Math.min(right, x + 12))}px`;
@@ -164,7 +166,7 @@ function drawCrumbs() {
     const shown = path.length > some ? [path[0], null, ...path.slice(1 - some)] : path;
     byId('crumbs').replaceChildren(...shown.map(call => {
         if (!call) return make('li', { text: '…' });
-        const text = call.parent ? names[call.name].text : 'All';
+        const text = call.parent ? nameOf(call) : 'All';
         const button = make('button', { type: 'button', text, title: text });
         if (call === state.focus) button.setAttribute('aria-current', 'true');
         button.addEventListener('click', () => zoom(call));
@@ -176,7 +178,8 @@ function drawCrumbs() {
 
 function drawFound() {
     const { wanted } = state;
-    graph.mark(call => !wanted ? '' : wanted.has(call.name) ? 'hit' : 'miss');
+    const isWanted = call => call instanceof Bundle ? call.below.some(isWanted) : wanted.has(call.name);
+    graph.mark(call => !wanted ? '' : isWanted(call) ? 'hit' : 'miss');
     if (!wanted) {
         byId('found').textContent = '';
         return;
@@ -201,7 +204,7 @@ function drawLegend() {
     if (data.compare) {
         const scale = make('i', { class: 'scale' });
         byId('legend').replaceChildren(
-            make('li', {}, `−${(100 * most).toFixed(1)} points`, scale, `+${(100 * most).toFixed(1)}`),
+            ...(most ? [make('li', {}, `${show.change(-most)} points`, scale, show.change(most))] : []),
             make('li', {}, make('i', { class: 'same' }), 'no change, or within chance'),
         );
         return;

@@ -3,7 +3,7 @@
 // Draws calls as rows of boxes, each as wide as its share and below its caller, and lets keys and pointers move in them.
 // Everything is shown as text, never as HTML: clients choose paths, and applications the names of functions.
 
-const THIN = 1; // pixels: what is narrower is not drawn
+const THIN = 1; // pixels: what is narrower is not drawn alone
 const WORDS = 26; // pixels that a box needs for a name
 const LETTER = 7.3; // pixels of a letter
 const STEPS = { ArrowUp: 'parent', ArrowDown: 'child', ArrowLeft: 'left', ArrowRight: 'right' };
@@ -21,6 +21,22 @@ function fitting(name, width) {
     let text = name;
     while (text.length * LETTER > width && /^[^/\s]*?::./.test(text)) text = text.replace(/^.*?::/, '');
     return text;
+}
+
+// Calls with their widths, in groups that are wide enough to be seen; no width is lost but less than that of one
+function bundles(calls) {
+    const all = [];
+    let [some, wide] = [[], 0];
+    for (const [call, width] of calls) {
+        if (!width) break;
+        some.push(call);
+        wide += width;
+        if (wide < WORDS) continue;
+        all.push([some, wide]);
+        [some, wide] = [[], 0];
+    }
+    if (wide >= THIN) all.push([some, wide]);
+    return all;
 }
 
 class Graph {
@@ -73,13 +89,16 @@ class Graph {
     }
 
     below(box, weigh, scale) {
+        if (box.call instanceof Bundle && box.call !== this.top) return [];
         let x = box.x;
-        const calls = box.call.below.map(call => [call, weigh(call) * scale]).sort((a, b) => b[1] - a[1]);
-        for (const [call, width] of calls) {
-            if (width < THIN) break;
+        const put = (call, width) => {
             box.below.push(this.box(call, box, x, width));
             x += width;
-        }
+        };
+        const calls = box.call.below.map(call => [call, weigh(call) * scale]).sort((a, b) => b[1] - a[1]);
+        const narrow = calls.findIndex(([, width]) => width < THIN);
+        for (const [call, width] of narrow < 0 ? calls : calls.slice(0, narrow)) put(call, width);
+        for (const [some, width] of narrow < 0 ? [] : bundles(calls.slice(narrow))) put(new Bundle(box.call, some), width);
         return box.below;
     }
 

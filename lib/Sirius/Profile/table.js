@@ -58,7 +58,8 @@ class Table {
             if (column === this.by) this.heads[i + 1].setAttribute('aria-sort', 'descending');
             else this.heads[i + 1].removeAttribute('aria-sort');
         });
-        this.element.tBodies[0].replaceChildren(...shown.map(row => this.row(row)));
+        const nothing = make('tr', {}, make('th', { class: 'none', text: 'none' }));
+        this.element.tBodies[0].replaceChildren(...shown.length ? shown.map(row => this.row(row)) : [nothing]);
         this.more.hidden = sorted.length <= FIRST;
         this.more.textContent = this.whole ? `Show the first ${FIRST}` : `Show all ${show.count(sorted.length)}`;
     }
