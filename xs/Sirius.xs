@@ -12,6 +12,7 @@
 #include "pass.h"
 #include "place.h"
 #include "poll.h"
+#include "sampler.h"
 #include "serve.h"
 #include "shared.h"
 #include "signals.h"
@@ -77,6 +78,7 @@ BOOT:
     newXS("Sirius::PSGI::Writer::close", sirius_xs_writer_close, __FILE__);
     newXS("Sirius::Worker::RequestLoop::CLONE_SKIP", sirius_xs_skip, __FILE__);
     newXS("Sirius::Scoreboard::CLONE_SKIP", sirius_xs_skip, __FILE__);
+    newXS("Sirius::OS::Sampler::CLONE_SKIP", sirius_xs_skip, __FILE__);
     newXS("Sirius::PSGI::Writer::CLONE_SKIP", sirius_xs_skip, __FILE__);
     sirius_signals_boot(aTHX);
 
@@ -315,6 +317,38 @@ permit(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+
+MODULE = Sirius    PACKAGE = Sirius::OS::Sampler
+
+void
+_at(const char *class, IV pid, UV base)
+PPCODE:
+    sirius_target target;
+    int same = sirius_target_at(aTHX_ &target, pid, base);
+    sirius_sampler *sampler = same > 0 ? sirius_sampler_new(aTHX_ &target) : NULL;
+    if (sampler)
+        XPUSHs(sv_2mortal(sv_setref_pv(newSV(0), class, sampler)));
+    else if (same)
+        XPUSHs(&PL_sv_undef); /* not readable: see $! */
+
+void
+stack(sirius_sampler *self, SV *below = NULL)
+PPCODE:
+    sirius_sample sample;
+    below = below && SvOK(below) ? sv_2mortal(newSVsv(below)) : NULL;
+    if (below)
+        SvPV_force_nolen(below);
+    if (sirius_sampler_take(aTHX_ self, below, &sample)) {
+        EXTEND(SP, 3);
+        mPUSHs(newRV_noinc((SV *)sample.labels));
+        mPUSHp(&sample.state, 1);
+        PUSHs(boolSV(sample.moved));
+    }
+
+void
+DESTROY(sirius_sampler *self)
+CODE:
+    sirius_sampler_free(aTHX_ self);
 
 MODULE = Sirius    PACKAGE = Sirius::Listen::Listener
 

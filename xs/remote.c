@@ -14,6 +14,30 @@ bool sirius_remote_copy(pid_t pid, void *to, const void *from, size_t len)
     return n == (ssize_t)len;
 }
 
+bool sirius_remote_pieces(pid_t pid, const sirius_piece *pieces, size_t n)
+{
+    enum { AT_ONCE = 256 };
+    while (n) {
+        struct iovec ours[AT_ONCE], its[AT_ONCE];
+        size_t some = n < AT_ONCE ? n : AT_ONCE;
+        ssize_t len = 0;
+        for (size_t i = 0; i < some; i++) {
+            ours[i] = (struct iovec){.iov_base = pieces[i].to, .iov_len = pieces[i].len};
+            its[i] = (struct iovec){.iov_base = (void *)pieces[i].from, .iov_len = pieces[i].len};
+            len += (ssize_t)pieces[i].len;
+        }
+        ssize_t got = process_vm_readv(pid, ours, some, its, some, 0);
+        if (got != len) {
+            if (got >= 0)
+                errno = EFAULT;
+            return false;
+        }
+        pieces += some;
+        n -= some;
+    }
+    return true;
+}
+
 /* Page by page: what lies after its end may not be mapped. */
 size_t sirius_remote_string(pid_t pid, char *to, size_t cap, const char *from)
 {

@@ -13,7 +13,7 @@
  */
 #include "stack.h"
 
-#include "log/text.h"
+#include "naming.h"
 #include "remote.h"
 
 #include <errno.h>
@@ -26,8 +26,6 @@ enum {
     CONTEXTS_AT_ONCE = 16,
     LEVELS_MAX = 64, /* of the interpreter: sort, overload, tie, DESTROY ... begin a new one */
     TRIES_MAX = 8,
-    NAME_MAX_BYTES = 200, /* of a package, a sub; of a file the last ones */
-    FILE_MAX_BYTES = 1024,
 };
 
 typedef enum kind { SUB, STRING_EVAL, REQUIRE, BLOCK_EVAL, LEFT } kind;
@@ -127,102 +125,19 @@ static int common(const calls *a, const calls *b)
     return n;
 }
 
-/* --- names --- */
-
-/* Plack loads app.psgi in a package of its own, made of the path, which stands behind it anyway. */
-static const char sandbox[] = "Plack::Sandbox::";
-
-static bool add_name(pid_t pid, sr_buffer *out, const HEK *at)
-{
-    struct {
-        U32 hash;
-        I32 len;
-    } head;
-    char name[NAME_MAX_BYTES];
-    if (!at || !sirius_remote_copy(pid, &head, at, sizeof head) || head.len <= 0)
-        return false;
-    size_t len = head.len < (I32)sizeof name ? (size_t)head.len : sizeof name;
-    if (!sirius_remote_at(pid, name, at, STRUCT_OFFSET(HEK, hek_key), len) || memchr(name, 0, len))
-        return false;
-    if (len > sizeof sandbox - 1 && memcmp(name, sandbox, sizeof sandbox - 1) == 0)
-        return sr_buffer_add(out, "main", 4);
-    return sr_logtext_add(out, sr_bytes_of(name, len)) &&
-           ((I32)len == head.len || sr_buffer_add(out, "...", 3));
-}
-
-static bool add_package(pid_t pid, sr_buffer *out, const HV *at)
-{
-    HV hv;
-    struct xpvhv_aux aux;
-    const HEK *name;
-    if (!at || !sirius_remote_copy(pid, &hv, at, sizeof hv) || SvTYPE(&hv) != SVt_PVHV || !SvOOK(&hv))
-        return false;
-#if PERL_VERSION >= 36
-    if (!sirius_remote_at(pid, &aux, hv.sv_any, STRUCT_OFFSET(struct xpvhv_with_aux, xhv_aux), sizeof aux))
-        return false;
-#else
-    XPVHV body;
-    if (!sirius_remote_copy(pid, &body, hv.sv_any, sizeof body) ||
-        !sirius_remote_at(pid, &aux, hv.sv_u.svu_hash, (body.xhv_max + 1) * sizeof(HE *), sizeof aux))
-        return false;
-#endif
-    name = aux.xhv_name_u.xhvnameu_name;
-    if (aux.xhv_name_count && !sirius_remote_copy(pid, &name, aux.xhv_name_u.xhvnameu_names, sizeof name))
-        return false;
-    return add_name(pid, out, name);
-}
-
-static bool add_sub(pid_t pid, sr_buffer *out, const CV *at)
-{
-    CV cv;
-    XPVCV body;
-    if (!at || !sirius_remote_copy(pid, &cv, at, sizeof cv) || SvTYPE(&cv) != SVt_PVCV ||
-        !sirius_remote_copy(pid, &body, cv.sv_any, sizeof body))
-        return false;
-    const HV *package = body.xcv_stash;
-    const HEK *name;
-    const GV *of;
-#ifdef CVf_NAMED
-    bool named = (body.xcv_flags & CVf_NAMED) != 0;
-    name = named ? body.xcv_gv_u.xcv_hek : NULL;
-    of = named ? NULL : body.xcv_gv_u.xcv_gv;
-#else
-    name = NULL;
-    of = body.xcv_gv;
-#endif
-    if (of) {
-        GV gv;
-        XPVGV its;
-        if (!sirius_remote_copy(pid, &gv, of, sizeof gv) || SvTYPE(&gv) != SVt_PVGV ||
-            !sirius_remote_copy(pid, &its, gv.sv_any, sizeof its))
-            return false;
-        package = its.xnv_u.xgv_stash;
-        name = its.xiv_u.xivu_namehek;
-    }
-    size_t before = out->end;
-    if (add_package(pid, out, package) && sr_buffer_add(out, "::", 2) && add_name(pid, out, name))
-        return true;
-    out->end = before;
-    return false;
-}
+/* --- the texts --- */
 
 /* " at FILE line N" */
 static bool add_place(pTHX_ pid_t pid, sr_buffer *out, const COP *at)
 {
     COP cop;
-    char file[FILE_MAX_BYTES], line[32];
-    if (!at || !sirius_remote_copy(pid, &cop, at, sizeof cop))
+    char line[32];
+    if (!at || !sirius_remote_copy(pid, &cop, at, sizeof cop) || !sr_buffer_add(out, " at ", 4) ||
+        !sirius_naming_file(aTHX_ pid, out, &cop))
         return false;
-    size_t len = sirius_remote_file(aTHX_ pid, &cop, file, sizeof file);
-    if (!len)
-        return false;
-    size_t from = len > NAME_MAX_BYTES ? len - NAME_MAX_BYTES : 0;
     int n = snprintf(line, sizeof line, " line %lu", (unsigned long)CopLINE(&cop));
-    return sr_buffer_add(out, " at ", 4) && (!from || sr_buffer_add(out, "...", 3)) &&
-           sr_logtext_add(out, sr_bytes_of(file + from, len - from)) && sr_buffer_add(out, line, (size_t)n);
+    return sr_buffer_add(out, line, (size_t)n);
 }
-
-/* --- the texts --- */
 
 typedef struct texts {
     sr_buffer bytes;
@@ -257,7 +172,7 @@ static void describe(pTHX_ pid_t pid, const calls *c, texts *t)
             return;
         }
         t->from[t->n] = sr_buffer_len(&t->bytes);
-        bool named = f->kind == SUB           ? add_sub(pid, &t->bytes, f->sub)
+        bool named = f->kind == SUB           ? sirius_naming_sub(pid, &t->bytes, f->sub)
                      : f->kind == STRING_EVAL ? sr_buffer_add(&t->bytes, "(eval)", 6)
                                               : sr_buffer_add(&t->bytes, "require", 7);
         if (!named)

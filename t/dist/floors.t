@@ -47,8 +47,8 @@ my %ORDER = (
         . 'keys limits slow mend others stop edge keeper rights sandbox setup',
     xs =>
         'alone row ending input lazy envpool env logview logformat accesslog call turn socket site file log report text trim '
-        . 'unchunk wire stream response forwarded responder memory shared serve work requestloop remote place loading pass '
-        . 'poll scoreboard signals spawn stack title',
+        . 'unchunk wire stream response forwarded responder memory shared serve work requestloop remote place loading naming pass '
+        . 'poll scoreboard signals spawn stack target lookup known snapshot judge leaf sampler title',
 );
 
 my ( %level, %place );

@@ -1,0 +1,26 @@
+#ifndef SIRIUS_JUDGE_H
+#define SIRIUS_JUDGE_H
+/* judge: how much of a stack that was read is certain. */
+#include "known.h"
+#include "snapshot.h"
+
+typedef struct sirius_reading {
+    sirius_known *known;
+    sirius_calls *now, *last; /* the last two stacks that were read */
+    bool has_last;
+} sirius_reading;
+
+/* What is certain of r->now, besides its frames */
+typedef struct sirius_judgement {
+    int from;                   /* frames further in are not certain */
+    const COP *at;              /* the statement that runs in the innermost certain frame; NULL: unknown */
+    const sirius_point *within; /* whose operation belongs to that frame; NULL: none */
+    bool entering;              /* that sub has not begun its first statement */
+    bool fresh;                 /* something was looked up just now */
+    bool whole;                 /* all of it is certain */
+} sirius_judgement;
+
+/* Asks r->known for all that the frames and the statement have. */
+sirius_judgement sirius_judge(pTHX_ sirius_reading *r);
+
+#endif

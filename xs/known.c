@@ -1,0 +1,307 @@
+#include "known.h"
+
+#include "remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ENTRIES_MAX = 50000, /* then all is forgotten */
+    PENDING_MAX = 1500,
+};
+
+typedef enum kind { SUB, STATEMENT, OPERATION, PAD_OF_DEPTH } kind;
+
+/* What says that it is the same as before: members that do not change while it lives */
+typedef struct identity {
+    const void *part[6];
+    U32 number[2];
+} identity;
+
+typedef struct entry {
+    kind kind;
+    U32 round; /* in which it was asked for last */
+    bool stale;
+    identity is;
+    const void *at;
+    const void *more; /* of a sub, its body; of a pad, its place in the list: what is at `at` leads there */
+    sirius_finding finding; /* text: see text_of */
+    char text[];
+} entry;
+
+struct sirius_known {
+    sirius_target target;
+    HV *entries; /* by address, depth and kind: each value has an entry as its bytes */
+    U32 round;
+    sr_buffer text;
+    SV *pending[PENDING_MAX]; /* what was asked for since the last begin */
+    size_t n;
+    sirius_raw *raws; /* as many */
+    sirius_piece *pieces;
+};
+
+static entry *entry_of(SV *sv)
+{
+    return (entry *)SvPVX(sv);
+}
+
+/* --- identities --- */
+
+#if PERL_VERSION >= 22
+#define NEXT_SIBLING(op) OpSIBLING(op)
+static const void *pads_of(const PADLIST *list)
+{
+    return list->xpadl_arr.xpadlarr_alloc;
+}
+#else /* there are no pads here: see sirius_known_pad */
+#define NEXT_SIBLING(op) (op)->op_sibling
+static const void *pads_of(const PADLIST *list)
+{
+    (void)list;
+    return NULL;
+}
+#endif
+
+static identity identity_of(kind kind, const sirius_raw *r)
+{
+    identity is;
+    memset(&is, 0, sizeof is);
+    if (kind == SUB) {
+        const XPVCV *body = &r->sub.body;
+        is.part[0] = r->sub.head.sv_any;
+        is.part[1] = body->xcv_stash;
+#ifdef CVf_NAMED
+        is.part[2] = body->xcv_gv_u.xcv_gv;
+        is.number[0] = body->xcv_flags & (CVf_NAMED | CVf_ISXSUB);
+#else
+        is.part[2] = body->xcv_gv;
+        is.number[0] = body->xcv_flags & CVf_ISXSUB;
+#endif
+        is.part[3] = body->xcv_start_u.xcv_start;
+        is.part[4] = body->xcv_root_u.xcv_root;
+#if PERL_VERSION >= 22
+        is.part[5] = body->xcv_padlist_u.xcv_padlist;
+#else
+        is.part[5] = body->xcv_padlist;
+#endif
+        is.number[1] = SvTYPE(&r->sub.head);
+    } else if (kind == STATEMENT) {
+        const COP *cop = &r->statement;
+        is.part[0] = cop->op_next;
+#ifdef USE_ITHREADS
+        is.part[1] = CopFILE(cop);
+#else
+        is.part[1] = CopFILEGV(cop);
+#endif
+        is.number[0] = cop->cop_seq;
+        is.number[1] = CopLINE(cop);
+    } else if (kind == PAD_OF_DEPTH) {
+        is.part[0] = pads_of(&r->pad.list);
+        is.part[1] = r->pad.its;
+    } else {
+        const UNOP *op = &r->operation;
+        is.part[0] = op->op_next;
+        is.part[1] = (const void *)(uintptr_t)op->op_ppaddr;
+        is.part[2] = NEXT_SIBLING(op);
+        is.part[3] = op->op_first;
+        is.number[0] = op->op_type;
+        is.number[1] = (U32)op->op_targ;
+    }
+    return is;
+}
+
+/* What has to be read of it; `more` may be unknown yet. Returns how many pieces. */
+static size_t pieces_of(kind kind, const void *at, const void *more, sirius_raw *r, sirius_piece *to)
+{
+    size_t n = 1;
+    if (kind == SUB) {
+        to[0] = (sirius_piece){&r->sub.head, at, sizeof r->sub.head};
+        to[1] = (sirius_piece){&r->sub.body, more, sizeof r->sub.body};
+        n += more != NULL;
+    } else if (kind == PAD_OF_DEPTH) {
+        to[0] = (sirius_piece){&r->pad.list, at, sizeof r->pad.list};
+        to[1] = (sirius_piece){&r->pad.its, more, sizeof r->pad.its};
+        n += more != NULL;
+    } else if (kind == STATEMENT) {
+        to[0] = (sirius_piece){&r->statement, at, sizeof r->statement};
+    } else {
+        to[0] = (sirius_piece){&r->operation, at, sizeof r->operation};
+    }
+    return n;
+}
+
+/* --- looking up --- */
+
+/* What has to be read beside what was read at its address; NULL: nothing; false: it is not what it should be */
+static bool leads_to(kind kind, const sirius_raw *r, I32 depth, const void **more)
+{
+    *more = NULL;
+    if (kind == SUB) {
+        *more = r->sub.head.sv_any;
+        return SvTYPE(&r->sub.head) == SVt_PVCV && *more;
+    }
+    if (kind == PAD_OF_DEPTH) {
+        uintptr_t pads = (uintptr_t)pads_of(&r->pad.list);
+        *more = (const void *)(pads + (size_t)depth * sizeof r->pad.its);
+        return pads && depth >= 1 && depth <= r->pad.list.xpadl_max;
+    }
+    return true;
+}
+
+/* Reads it and what it is called, into *e, with the text in k->text. */
+static bool look_up(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth, entry *e)
+{
+    sirius_raw r;
+    sirius_piece pieces[2];
+    memset(e, 0, sizeof *e);
+    memset(&r, 0, sizeof r);
+    e->kind = kind;
+    e->at = at;
+    e->finding.there = e->finding.fresh = true;
+    sr_buffer_reset(&k->text);
+    if (!sirius_remote_pieces(k->target.pid, pieces, pieces_of(kind, at, NULL, &r, pieces)) ||
+        !leads_to(kind, &r, depth, &e->more))
+        return false;
+    if (e->more && !sirius_remote_pieces(k->target.pid, pieces, pieces_of(kind, at, e->more, &r, pieces)))
+        return false;
+    e->is = identity_of(kind, &r);
+    if (kind == SUB) {
+        sirius_lookup_sub(k->target.pid, &k->text, at, &r, &e->finding);
+    } else if (kind == STATEMENT) {
+        sirius_lookup_statement(aTHX_ k->target.pid, &k->text, &r, &e->finding);
+    } else if (kind == OPERATION) {
+        sirius_lookup_operation(k->target.pid, &k->text, &r, &e->finding);
+    } else {
+        e->finding.at = r.pad.its;
+        e->finding.found = r.pad.its != NULL;
+    }
+    return true;
+}
+
+/* The entry, asked for in this round; NULL: there is nothing */
+static entry *ask(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth)
+{
+    struct {
+        const void *at;
+        I32 depth, kind;
+    } key = {at, depth, (I32)kind}; /* an operation may be a statement as well */
+    if (!at)
+        return NULL;
+    SV **found = hv_fetch(k->entries, (char *)&key, sizeof key, 0);
+    if (!found || entry_of(*found)->stale) {
+        entry e;
+        if (!look_up(aTHX_ k, kind, at, depth, &e))
+            return NULL;
+        size_t len = e.finding.found ? sr_buffer_len(&k->text) : 0;
+        e.finding.len = len;
+        if (!found)
+            found = hv_store(k->entries, (char *)&key, sizeof key, newSVpvs(""), 0);
+        if (!found)
+            return NULL;
+        memcpy(SvGROW(*found, sizeof e + len + 1), &e, sizeof e);
+        memcpy(entry_of(*found)->text, len ? sr_buffer_at(&k->text) : "", len);
+    }
+    entry *e = entry_of(*found);
+    if (e->round != k->round) {
+        if (k->n == PENDING_MAX)
+            return NULL;
+        e->round = k->round;
+        k->pending[k->n++] = *found;
+    }
+    return e;
+}
+
+static sirius_finding finding_of(const entry *e)
+{
+    sirius_finding f;
+    memset(&f, 0, sizeof f);
+    if (!e)
+        return f;
+    f = e->finding;
+    f.text = e->text;
+    return f;
+}
+
+sirius_finding sirius_known_sub(pTHX_ sirius_known *k, const CV *at)
+{
+    return finding_of(ask(aTHX_ k, SUB, at, 0));
+}
+
+sirius_finding sirius_known_statement(pTHX_ sirius_known *k, const COP *at)
+{
+    return finding_of(ask(aTHX_ k, STATEMENT, at, 0));
+}
+
+sirius_finding sirius_known_operation(pTHX_ sirius_known *k, const OP *at)
+{
+    return finding_of(ask(aTHX_ k, OPERATION, at, 0));
+}
+
+const PAD *sirius_known_pad(pTHX_ sirius_known *k, const CV *at, I32 depth)
+{
+#if PERL_VERSION >= 22
+    const entry *sub = ask(aTHX_ k, SUB, at, 0);
+    if (!sub || sub->finding.xs)
+        return NULL;
+    const entry *e = ask(aTHX_ k, PAD_OF_DEPTH, sub->is.part[5], depth);
+    return e ? e->finding.at : NULL;
+#else
+    PERL_UNUSED_CONTEXT;
+    (void)k, (void)at, (void)depth;
+    return NULL;
+#endif
+}
+
+bool sirius_known_same(pTHX_ sirius_known *k)
+{
+    size_t n = 0;
+    bool same = true;
+    for (size_t i = 0; i < k->n; i++) {
+        entry *e = entry_of(k->pending[i]);
+        n += pieces_of(e->kind, e->at, e->more, &k->raws[i], k->pieces + n);
+    }
+    PERL_UNUSED_CONTEXT;
+    bool read = sirius_remote_pieces(k->target.pid, k->pieces, n);
+    for (size_t i = 0; i < k->n; i++) {
+        entry *e = entry_of(k->pending[i]);
+        identity is = identity_of(e->kind, &k->raws[i]);
+        e->stale = !read || memcmp(&is, &e->is, sizeof is) != 0;
+        same = same && !e->stale;
+    }
+    return same;
+}
+
+void sirius_known_begin(pTHX_ sirius_known *k)
+{
+    for (size_t i = 0; i < k->n; i++)
+        entry_of(k->pending[i])->finding.fresh = false;
+    k->n = 0;
+    k->round++;
+    if (HvUSEDKEYS(k->entries) > ENTRIES_MAX)
+        hv_clear(k->entries);
+}
+
+sirius_known *sirius_known_new(pTHX_ const sirius_target *t)
+{
+    sirius_known *k = calloc(1, sizeof *k);
+    if (!k)
+        return NULL;
+    k->target = *t;
+    k->entries = newHV();
+    sr_buffer_init(&k->text);
+    k->raws = calloc(PENDING_MAX, sizeof *k->raws);
+    k->pieces = calloc(2 * PENDING_MAX, sizeof *k->pieces);
+    if (k->raws && k->pieces)
+        return k;
+    sirius_known_free(aTHX_ k);
+    return NULL;
+}
+
+void sirius_known_free(pTHX_ sirius_known *k)
+{
+    SvREFCNT_dec((SV *)k->entries);
+    sr_buffer_free(&k->text);
+    free(k->raws);
+    free(k->pieces);
+    free(k);
+}

@@ -1,0 +1,17 @@
+#ifndef SIRIUS_LEAF_H
+#define SIRIUS_LEAF_H
+/*
+ * leaf: what runs within the innermost sub and leaves no context of its own: a sub in C, or a function of perl such as match or
+ * sleep. The operation that perl is at tells: its kind, and for a call the glob or the name of a method in it.
+ */
+#include "known.h"
+#include "snapshot.h"
+
+/*
+ * Adds "JSON::XS::encode (XS)", "CORE::match (C)", or "->name (XS)" for a method whose class is unknown. `steady`: perl was at
+ * that operation before and after. False: there is nothing to add. *fresh is set if something was looked up for it just now.
+ */
+bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, bool steady, sr_buffer *out,
+                     bool *fresh);
+
+#endif

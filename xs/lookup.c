@@ -1,0 +1,154 @@
+#include "lookup.h"
+
+#include "naming.h"
+#include "remote.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    KIDS_MAX = 64,   /* of an operation: its arguments */
+    CLIMB_MAX = 600, /* operations between a statement and its sub */
+};
+
+void sirius_lookup_sub(pid_t pid, sr_buffer *text, const CV *at, const sirius_raw *r, sirius_finding *f)
+{
+    const XPVCV *body = &r->sub.body;
+    f->xs = (body->xcv_flags & CVf_ISXSUB) != 0;
+    f->found = sirius_naming_sub(pid, text, at);
+    if (f->xs)
+        return;
+    f->start = (const COP *)body->xcv_start_u.xcv_start;
+    f->root = body->xcv_root_u.xcv_root;
+}
+
+/* Up the tree of operations: the last of several knows the one above them */
+static const OP *root_of(pid_t pid, const COP *statement)
+{
+#if PERL_VERSION >= 26
+    const OP *at = statement->op_sibparent;
+    for (int i = 0; i < CLIMB_MAX && at; i++) {
+        OP op;
+        if (!sirius_remote_copy(pid, &op, at, sizeof op))
+            return NULL;
+        if (!op.op_sibparent)
+            return op.op_type == OP_LEAVESUB || op.op_type == OP_LEAVESUBLV ? at : NULL;
+        at = op.op_sibparent;
+    }
+#else
+    (void)pid, (void)statement;
+#endif
+    return NULL;
+}
+
+/* Each eval of a string has a number, by which equal stacks would differ */
+static void drop_number(sr_buffer *text)
+{
+    static const char eval[] = "(eval ";
+    size_t len = sr_buffer_len(text), at = sizeof eval - 1;
+    char *from = sr_buffer_at(text);
+    if (len < sizeof eval || memcmp(from, eval, at) != 0)
+        return;
+    while (at < len && from[at] >= '0' && from[at] <= '9')
+        at++;
+    if (at >= len || from[at] != ')')
+        return;
+    memmove(from + sizeof eval - 2, from + at, len - at); /* the space goes as well */
+    text->end -= at - (sizeof eval - 2);
+}
+
+void sirius_lookup_statement(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f)
+{
+    const COP *cop = &r->statement;
+    char line[32];
+    if ((cop->op_type != OP_NEXTSTATE && cop->op_type != OP_DBSTATE) || !CopLINE(cop))
+        return;
+    if (!sirius_naming_file(aTHX_ pid, text, cop))
+        return;
+    drop_number(text);
+    int n = snprintf(line, sizeof line, ":%lu", (unsigned long)CopLINE(cop));
+    f->found = sr_buffer_add(text, line, (size_t)n);
+    f->root = root_of(pid, cop);
+}
+
+/* Whether perl spends its own time in it: system calls, regular expressions, sort ... */
+static bool is_slow(unsigned type)
+{
+    switch (type) {
+    case OP_GLOB:
+    case OP_READLINE:
+    case OP_REGCOMP:
+    case OP_MATCH:
+    case OP_SUBST:
+    case OP_TRANS:
+    case OP_SPRINTF:
+    case OP_CRYPT:
+    case OP_UNPACK:
+    case OP_PACK:
+    case OP_SPLIT:
+    case OP_JOIN:
+    case OP_SORT:
+    case OP_REVERSE:
+        return true;
+    default:
+        return (type >= OP_OPEN && type <= OP_SEMCTL) || (type >= OP_GHBYNAME && type <= OP_SYSCALL);
+    }
+}
+
+/* What an entersub calls: the last of its kids, as far as it is known without running the others */
+static void look_up_call(pid_t pid, const UNOP *call, sirius_finding *f)
+{
+#if PERL_VERSION >= 26
+    const OP *at = call->op_first;
+    UNOP op;
+    union {
+        METHOP method;
+        SVOP constant;
+        PADOP pad;
+    } callee;
+    if (!at || !sirius_remote_copy(pid, &op, at, sizeof op))
+        return;
+    if (!OpHAS_SIBLING(&op) && (op.op_flags & OPf_KIDS)) { /* a list around them */
+        at = op.op_first;
+        if (!at || !sirius_remote_copy(pid, &op, at, sizeof op))
+            return;
+    }
+    for (int i = 0; OpHAS_SIBLING(&op); i++) {
+        at = op.op_sibparent;
+        if (i == KIDS_MAX || !at || !sirius_remote_copy(pid, &op, at, sizeof op))
+            return;
+    }
+    if (op.op_type == OP_NULL && op.op_flags & OPf_KIDS) { /* it was the rv2cv */
+        at = op.op_first;
+        if (!at || !sirius_remote_copy(pid, &op, at, sizeof op))
+            return;
+    }
+    if ((op.op_type != OP_GV && op.op_type != OP_METHOD_NAMED) ||
+        !sirius_remote_copy(pid, &callee, at, sizeof callee))
+        return;
+    f->leaf = op.op_type == OP_GV ? SIRIUS_LEAF_SUB : SIRIUS_LEAF_METHOD;
+#ifdef USE_ITHREADS
+    f->in_pad = op.op_type == OP_GV ? callee.pad.op_padix : callee.method.op_targ;
+    f->at = NULL;
+    if (!f->in_pad && op.op_type == OP_METHOD_NAMED)
+        f->at = callee.method.op_u.op_meth_sv;
+#else
+    f->at = op.op_type == OP_GV ? callee.constant.op_sv : callee.method.op_u.op_meth_sv;
+#endif
+    f->found = f->in_pad || f->at;
+#else
+    (void)pid, (void)call, (void)f;
+#endif
+}
+
+void sirius_lookup_operation(pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f)
+{
+    const UNOP *op = &r->operation;
+    if (op->op_type == OP_ENTERSUB) {
+        look_up_call(pid, op, f);
+    } else if (is_slow(op->op_type)) {
+        const char *name = PL_op_name[op->op_type];
+        f->found = sr_buffer_add(text, "CORE::", 6) && sr_buffer_add(text, name, strlen(name));
+        f->leaf = SIRIUS_LEAF_PERL;
+    }
+}

@@ -1,0 +1,48 @@
+#ifndef SIRIUS_LOOKUP_H
+#define SIRIUS_LOOKUP_H
+/* lookup: what a sub, a statement or an operation of another perl is, by what is in its memory. known.h remembers it. */
+#include "sirius.h"
+
+#include "base/buffer.h"
+
+typedef enum sirius_leaf {
+    SIRIUS_LEAF_NONE,
+    SIRIUS_LEAF_PERL,
+    SIRIUS_LEAF_SUB,
+    SIRIUS_LEAF_METHOD
+} sirius_leaf;
+
+typedef struct sirius_finding {
+    bool there;       /* false: there is nothing of that kind at this address */
+    bool found;       /* it has a name */
+    bool fresh;       /* it was looked up since sirius_known_begin */
+    bool xs;          /* of a sub: it is written in C */
+    sirius_leaf leaf; /* of an operation: what it does that has a name of its own */
+    PADOFFSET in_pad; /* of LEAF_SUB, LEAF_METHOD: where in the pad its glob or name is; 0: `at` */
+    const void *at;
+    const COP *start; /* of a sub: its first statement, if it begins with one */
+    const OP *root;   /* of a sub, and of a statement in one: by which they belong together; NULL: unknown */
+    const char *text; /* of a sub, its name; of a statement, "FILE:LINE"; of LEAF_PERL, "CORE::match" */
+    size_t len;
+} sirius_finding;
+
+/* What was read of it */
+typedef union sirius_raw {
+    struct {
+        CV head;
+        XPVCV body;
+    } sub;
+    COP statement;
+    UNOP operation;
+    struct {
+        PADLIST list;
+        const PAD *its;
+    } pad;
+} sirius_raw;
+
+/* Each fills in *f, all zero before, except for text and len: the text is added to *text. */
+void sirius_lookup_sub(pid_t pid, sr_buffer *text, const CV *at, const sirius_raw *r, sirius_finding *f);
+void sirius_lookup_statement(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f);
+void sirius_lookup_operation(pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f);
+
+#endif

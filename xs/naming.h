@@ -1,0 +1,17 @@
+#ifndef SIRIUS_NAMING_H
+#define SIRIUS_NAMING_H
+/*
+ * naming: names of subs and files of another perl, looked up in its memory (remote.h), in printable ASCII. They are right if what
+ * they were asked for is there before and after; else they may be garbage, and harm nobody.
+ */
+#include "sirius.h"
+
+#include "base/buffer.h"
+
+/* Adds "Package::sub". False: it has no name, or is none; *out may have grown. A package of Plack for app.psgi is "main". */
+bool sirius_naming_sub(pid_t pid, sr_buffer *out, const CV *at);
+
+/* Adds the file of a statement, which was copied to *cop. */
+bool sirius_naming_file(pTHX_ pid_t pid, sr_buffer *out, const COP *cop);
+
+#endif

@@ -1,0 +1,252 @@
+#include "sampler.h"
+
+#include "judge.h"
+#include "leaf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TRIES_MAX = 12 };
+
+struct sirius_sampler {
+    sirius_target target;
+    int stat; /* of /proc; of that process alone: another one of its number is not read by it */
+    sirius_snapshot *snapshot;
+    sirius_reading read;
+    sirius_calls stacks[2];
+    sr_buffer label;
+};
+
+/* --- labels --- */
+
+static const char *level_name(int level)
+{
+    switch (level) {
+    case PERLSI_SIGNAL:
+        return "(signal handler)";
+    case PERLSI_OVERLOAD:
+        return "(overload)";
+    case PERLSI_DESTROY:
+        return "(destroy)";
+    case PERLSI_WARNHOOK:
+        return "(warn handler)";
+    case PERLSI_DIEHOOK:
+        return "(die handler)";
+    default:
+        return "(tie)";
+    }
+}
+
+static bool add_text(sr_buffer *to, const char *text)
+{
+    return sr_buffer_add(to, text, strlen(text));
+}
+
+static bool add_name(pTHX_ sirius_sampler *s, const sirius_callframe *f)
+{
+    sirius_finding sub;
+    switch (f->call) {
+    case SIRIUS_CALL_EVAL:
+        return add_text(&s->label, "(eval)");
+    case SIRIUS_CALL_REQUIRE:
+        return add_text(&s->label, "(require)");
+    case SIRIUS_CALL_FORMAT:
+        return add_text(&s->label, "(format)");
+    case SIRIUS_CALL_REGEX:
+    case SIRIUS_CALL_REGEX_HERE:
+        return add_text(&s->label, "(regex code)");
+    case SIRIUS_CALL_SORT:
+        return add_text(&s->label, "(sort block)");
+    case SIRIUS_CALL_LEVEL:
+        return add_text(&s->label, level_name(f->level));
+    default:
+        sub = sirius_known_sub(aTHX_ s->read.known, f->sub);
+        return sub.found ? sr_buffer_add(&s->label, sub.text, sub.len) : add_text(&s->label, "(unknown)");
+    }
+}
+
+/* " FILE:LINE" */
+static void add_place(pTHX_ sirius_sampler *s, const sirius_callframe *f, const COP *at, bool entering)
+{
+    if (entering)
+        at = sirius_known_sub(aTHX_ s->read.known, f->sub).start;
+    sirius_finding place = sirius_known_statement(aTHX_ s->read.known, at);
+    if (place.found && sr_buffer_add(&s->label, " ", 1))
+        sr_buffer_add(&s->label, place.text, place.len);
+}
+
+static void push_label(pTHX_ sirius_sampler *s, AV *to)
+{
+    av_push(to, newSVpvn(sr_buffer_at(&s->label), sr_buffer_len(&s->label)));
+}
+
+static bool is_below(const sirius_sampler *s, SV *below)
+{
+    return below && sr_buffer_len(&s->label) == SvCUR(below) &&
+           memcmp(sr_buffer_at(&s->label), SvPVX(below), SvCUR(below)) == 0;
+}
+
+/* Innermost first. Whether it came to the sub `below` */
+static bool add_frames(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below, AV *to)
+{
+    const sirius_calls *c = s->read.now;
+    const COP *at = j->at;
+    for (int i = j->from; i < c->n; i++) {
+        const sirius_callframe *f = &c->frames[i];
+        if (f->call == SIRIUS_CALL_SUB && !f->sub) { /* it has left */
+            at = f->called_at;
+            continue;
+        }
+        sr_buffer_reset(&s->label);
+        add_name(aTHX_ s, f);
+        if (f->call == SIRIUS_CALL_SUB && is_below(s, below))
+            return true;
+        if (f->call != SIRIUS_CALL_LEVEL) {
+            add_place(aTHX_ s, f, at, j->entering && i == j->from);
+            at = f->called_at;
+        }
+        push_label(aTHX_ s, to);
+    }
+    sr_buffer_reset(&s->label);
+    add_text(&s->label, c->more ? "..." : "(main program)");
+    if (!c->more)
+        add_place(aTHX_ s, NULL, at, false);
+    push_label(aTHX_ s, to);
+    return false;
+}
+
+static void reverse(AV *list)
+{
+    SV **of = AvARRAY(list);
+    for (SSize_t i = 0, k = AvFILLp(list); i < k; i++, k--) {
+        SV *first = of[i];
+        of[i] = of[k];
+        of[k] = first;
+    }
+}
+
+static AV *labels(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below, bool has_leaf, SV *leaf)
+{
+    AV *list = newAV();
+    bool inside = add_frames(aTHX_ s, j, below, list);
+    if (below && !inside && !s->read.now->more) /* of the server: it is not in the application */
+        av_clear(list);
+    reverse(list);
+    if (av_len(list) >= 0 && has_leaf)
+        av_push(list, SvREFCNT_inc(leaf));
+    if (!j->whole && (av_len(list) >= 0 || inside))
+        av_push(list, newSVpvs("(moved)"));
+    return list;
+}
+
+/* --- reading --- */
+
+/* Tries once. 1: all of it is certain; 0: *j says how much, or nothing if from is -1; -1 with errno: not readable */
+static int try(pTHX_ sirius_sampler *s, sirius_judgement *j, SV *leaf, bool *has_leaf)
+{
+    sirius_calls *spare = s->read.last;
+    j->from = -1;
+    *has_leaf = false;
+    sirius_known_begin(aTHX_ s->read.known);
+    if (!sirius_snapshot_take(aTHX_ s->snapshot, spare)) {
+        s->read.has_last = false;
+        return -1;
+    }
+    s->read.last = s->read.now;
+    s->read.now = spare;
+    *j = sirius_judge(aTHX_ & s->read);
+    if (j->within) {
+        const sirius_point *a = &s->read.now->before, *b = &s->read.now->after;
+        bool fresh = false, steady = a->op == b->op && a->sp == b->sp;
+        sr_buffer_reset(&s->label);
+        *has_leaf = sirius_leaf_add(aTHX_ s->read.known, s->target.pid, j->within, steady, &s->label, &fresh);
+        if (*has_leaf)
+            sv_setpvn(leaf, sr_buffer_at(&s->label), sr_buffer_len(&s->label));
+        j->fresh = j->fresh || fresh;
+    }
+    s->read.has_last = true;
+    if (!sirius_known_same(aTHX_ s->read.known) || j->fresh) {
+        j->from = -1;
+        return 0;
+    }
+    return j->whole;
+}
+
+/* 0 with errno: it is gone */
+static char state_of(const sirius_sampler *s)
+{
+    char line[256]; /* the name of a program has at most 15 bytes, maybe with parentheses */
+    ssize_t n = pread(s->stat, line, sizeof line - 1, 0);
+    const char *end = n > 0 ? memrchr(line, ')', (size_t)n) : NULL;
+    if (end && end + 2 < line + n && !strchr("ZX", end[2]))
+        return end[2];
+    if (n >= 0)
+        errno = ESRCH;
+    return 0;
+}
+
+bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
+{
+    sirius_judgement j = {.from = -1};
+    SV *leaf = sv_2mortal(newSVpvs(""));
+    bool has_leaf = false, done = false;
+    int good = 0, err = 0;
+    s->read.has_last = false;
+    to->state = state_of(s);
+    for (int i = 0; i < TRIES_MAX && to->state && !done && (!err || err == EFAULT); i++) {
+        char before = to->state;
+        good = try(aTHX_ s, &j, leaf, &has_leaf);
+        err = good < 0 ? errno : 0;
+        to->state = state_of(s);
+        done = good == 1 && to->state == before;
+    }
+    to->moved = good != 1;
+    if (!to->state)
+        return false;
+    if (err) {
+        errno = err;
+        return false;
+    }
+    /* from < 0: what was looked up had changed each time */
+    to->labels = j.from < 0 ? newAV() : labels(aTHX_ s, &j, below, has_leaf, leaf);
+    if (j.from < 0)
+        av_push(to->labels, newSVpvs("(moved)"));
+    return true;
+}
+
+sirius_sampler *sirius_sampler_new(pTHX_ const sirius_target *t)
+{
+    sirius_sampler *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)t->pid);
+    s->target = *t;
+    s->stat = open(path, O_RDONLY | O_CLOEXEC);
+    s->read.now = &s->stacks[0];
+    s->read.last = &s->stacks[1];
+    sr_buffer_init(&s->label);
+    s->read.known = sirius_known_new(aTHX_ t);
+    s->snapshot = sirius_snapshot_new(aTHX_ t);
+    if (s->stat >= 0 && s->read.known && s->snapshot)
+        return s;
+    int err = errno;
+    sirius_sampler_free(aTHX_ s);
+    errno = err;
+    return NULL;
+}
+
+void sirius_sampler_free(pTHX_ sirius_sampler *s)
+{
+    if (s->read.known)
+        sirius_known_free(aTHX_ s->read.known);
+    sirius_snapshot_free(s->snapshot);
+    if (s->stat >= 0)
+        close(s->stat);
+    sr_buffer_free(&s->label);
+    free(s);
+}

@@ -1,0 +1,59 @@
+#ifndef SIRIUS_SNAPSHOT_H
+#define SIRIUS_SNAPSHOT_H
+/*
+ * snapshot: the calls of another perl at a moment. All of it is read by one system call, since a sub may be over within a
+ * microsecond: levels and contexts, and the place where perl is before and after the inner ones. Where those
+ * lie is known from the time before; when that has changed, they are found anew.
+ *
+ * Owner: the sampler.
+ */
+#include "target.h"
+
+/* Members of the interpreter */
+typedef struct sirius_point {
+    const OP *op;
+    SV **pad; /* values of the lexical variables */
+    SV **sp;
+    const COP *statement;
+    const PAD *variables;
+    const PERL_SI *level;
+} sirius_point;
+
+typedef enum sirius_call {
+    SIRIUS_CALL_SUB,
+    SIRIUS_CALL_EVAL, /* of a string */
+    SIRIUS_CALL_REQUIRE,
+    SIRIUS_CALL_FORMAT,
+    SIRIUS_CALL_REGEX,      /* (?{ }) */
+    SIRIUS_CALL_REGEX_HERE, /* the same, in a pattern of the sub itself */
+    SIRIUS_CALL_SORT,       /* a block */
+    SIRIUS_CALL_LEVEL,      /* perl itself calls: for `level` */
+} sirius_call;
+
+typedef struct sirius_callframe {
+    sirius_call call;
+    int level; /* PERLSI_SIGNAL and so on */
+    I32 depth; /* of recursion */
+    const CV *sub;
+    const COP *called_at;
+    const PAD *caller; /* the variables of the caller; NULL: unknown */
+} sirius_callframe;
+
+enum { SIRIUS_FRAMES_MAX = 400 };
+
+typedef struct sirius_calls {
+    sirius_callframe frames[SIRIUS_FRAMES_MAX]; /* innermost first; those that do not fit are further out */
+    int n;
+    bool more;
+    sirius_point before, after;
+} sirius_calls;
+
+typedef struct sirius_snapshot sirius_snapshot;
+
+sirius_snapshot *sirius_snapshot_new(pTHX_ const sirius_target *t); /* NULL with errno */
+void sirius_snapshot_free(sirius_snapshot *s);
+
+/* False with errno: its memory is not readable, or makes no sense, maybe just now. */
+bool sirius_snapshot_take(pTHX_ sirius_snapshot *s, sirius_calls *c);
+
+#endif
