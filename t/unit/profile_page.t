@@ -4,7 +4,9 @@ use utf8;
 use FindBin;
 use lib "$FindBin::Bin/../lib", "$FindBin::Bin/../../lib";
 use File::Temp qw(tempdir);
+use JSON::PP   ();
 use Test::More;
+use Sirius::Profile::Compare;
 use Sirius::Profile::FlameGraph;
 use Sirius::Profile::Samples;
 use Sirius::Test;
@@ -93,8 +95,8 @@ my @SHOP = (
 
 subtest 'Calls' => sub {
     ok show( samples(@SHOP), title => 'shop.psgi on web1' ), 'opened';
-    is $browser->value('document.title'), 'shop.psgi on web1 – Sirius',     'title';
-    is text('#about'), '100 samples, 100 per second and worker, in 10.0 s', 'how it was taken';
+    is $browser->value('document.title'), 'shop.psgi on web1 – Sirius',      'title';
+    is text('#about'), '100 samples, 100 per second and process, in 10.0 s', 'how it was taken';
     is graph(),        <<'GRAPH' =~ s/\n\z//r, 'from requests down, the largest first';
 all 100
 GET /report 60, GET /list 40
@@ -302,6 +304,21 @@ subtest 'Compared' => sub {
     unlike graph(), qr/gone/, 'what is gone has no width';
     click('#widths [value=before]');
     like graph(), qr/^GET \/gone 65, GET \/report 32, GET \/list 3$/m, 'but it had';
+    my $format = sub {
+        join ' ', map { sprintf '%.5f', $_ } @_;
+    };
+    my %seen = %{ JSON::PP->new->decode( $browser->value( <<'SCRIPT' ) ) };
+JSON.stringify(Object.fromEntries(data.functions.map(([name, , ...n]) => {
+    const self = counts.change([n[0], n[1], n[4], n[5]], whole.total);
+    const total = counts.change([n[2], n[3], n[6], n[7]], whole.total);
+    return [names[name].text, [self.now, self.was, self.sure, total.now, total.was, total.sure].map(Number)];
+})))
+SCRIPT
+    my %same = map { $_->{name} => $format->( @$_{qw(self self_was self_sure total total_was total_sure)} ) }
+        Sirius::Profile::Compare->new( samples(@new), samples(@old) )->changes;
+    is_deeply {
+        map { $_ => $format->( @{ $seen{$_} } ) } keys %seen
+    }, \%same, 'the page and Sirius::Profile::Compare say the same';
     is_deeply [ $browser->problems ], [], 'nothing in the console';
     show( samples(@SHOP), compare => samples(@SHOP) );
     is $browser->value(q{document.querySelectorAll('#graph .grew, #graph .shrank').length}), 0,

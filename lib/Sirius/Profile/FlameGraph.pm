@@ -13,9 +13,6 @@ use Sirius::Profile::Tree;
 
 use constant ROWS => 500;    # of a table, by each of its columns
 
-# Fields of a row of a tree
-use constant { NAME => 0, DEPTH => 1, WAIT => 3, OLD_WAIT => 5, KIND => 6 };
-
 my $FOLDER  = File::Spec->rel2abs( dirname(__FILE__) );
 my $NOTHING = q{default-src 'none'; base-uri 'none'; form-action 'none'};
 
@@ -45,8 +42,12 @@ sub _data {
         return $index{$label}{$kind}
             //= push( @names, '[' . Sirius::Profile::Label->json($label) . qq(,"$kind"]) ) - 1;
     };
-    my $last  = $older ? OLD_WAIT : WAIT;
-    my @nodes = map { join( ',', $name->( @$_[ NAME, KIND ] ), @$_[ DEPTH .. $last ] ) } $tree->rows;
+    my @nodes;
+    for ( $tree->rows ) {
+        my ( $label, $depth, @counts ) = @$_;
+        my $kind = pop @counts;
+        push @nodes, $name->( $label, $kind ), $depth, @counts[ 0 .. ( $older ? 3 : 1 ) ];
+    }
     for my $kind (qw(functions lines)) {
         my @rows = _rows( $samples, $compare, lines => $kind eq 'lines' );
         $counts{$kind} = @rows;

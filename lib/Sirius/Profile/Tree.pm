@@ -11,8 +11,8 @@ use constant {
     OTHER => '(other)',
 };
 
-# The fields of a row, which is a node: counts of the samples that end there, in the profile and in the older one
-use constant { NAME => 0, DEPTH => 1, CPU => 2, WAIT => 3, OLD_CPU => 4, OLD_WAIT => 5, KIND => 6 };
+# Fields of a row, which is a node; the four counts are of the samples that end there, in the profile and in the older one
+use constant { DEPTH => 1, COUNTS => 2 };
 
 sub kind {
     my ( $self, $name ) = @_;
@@ -38,7 +38,7 @@ sub other { return @{ shift->{other} } }
 
 sub rows { return @{ shift->{rows} } }
 
-# One for all lines of a function, so that its kind is the same everywhere
+# The same for all lines of a function, so that its kind is the same everywhere
 sub _frame {
     my ( $self, $label ) = @_;
     my ($name) = Sirius::Profile::Label->parts($label);
@@ -58,7 +58,7 @@ sub _grow {
         for my $stack (@through) {
             my $frame = $stack->[0][ $row->[DEPTH] ];
             if ($frame) { push @{ $calls{ $frame->[0] } }, $stack }
-            else        { $row->[ CPU + $_ ] += $stack->[ 1 + $_ ] for 0 .. 3 }
+            else        { $row->[ COUNTS + $_ ] += $stack->[ 1 + $_ ] for 0 .. 3 }
         }
         for my $name ( sort { $b cmp $a } keys %calls ) {
             my @called = @{ $calls{$name} };
@@ -89,7 +89,7 @@ sub _put_others {
     return;
 }
 
-# Pairs of a name and its kind, and four counts, of which the other two belong to the other profile
+# Lists of frames, which are pairs of a name and its kind, each with four counts: two are of this profile, from index $at on
 sub _stacks {
     my ( $self, $samples, $at ) = @_;
     my $known = $self->{known};

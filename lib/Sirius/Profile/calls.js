@@ -27,8 +27,8 @@ const show = {
 
 // Counts are samples on CPU and waiting, then those of the older profile
 class Counts {
-    constructor(time = 'all', compared = false) {
-        Object.assign(this, { time, compared });
+    constructor(time = 'all') {
+        this.time = time;
     }
 
     of([cpu, wait, oldCpu = 0, oldWait = 0], before = false) {

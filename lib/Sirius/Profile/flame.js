@@ -248,7 +248,7 @@ function drawTable() {
 }
 
 function drawAll() {
-    counts = new Counts(state.time, data.compare);
+    counts = new Counts(state.time);
     most = 0;
     for (const call of each(tree('down'))) {
         if (!call.parent || names[call.name].kind === 'other') continue;
@@ -278,7 +278,7 @@ function about() {
     const [cpu, wait, oldCpu = 0, oldWait = 0] = whole.total;
     return [
         show.many(cpu + wait, 'sample', 'samples'),
-        hz && `${hz} per second and worker`,
+        hz && `${hz} per second and process`,
         seconds && `in ${show.seconds(seconds)}`,
         data.compare && `compared with ${show.many(oldCpu + oldWait, 'sample', 'samples')}`,
     ].filter(Boolean).join(', ');
