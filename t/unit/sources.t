@@ -103,7 +103,7 @@ subtest 'Every option is a variable' => sub {
         Sirius::Config::Options->rows )
     {
         my $name = 'SIRIUS_' . uc $row->{name} =~ tr/-/_/r;
-        next if $row->{command} || $row->{hidden} || $row->{refused};
+        next if $row->{command} || $row->{hidden};
         like refused( { $name => '!?' } ), qr/\Asirius: --\Q$row->{name}\E: '!\?' .* \(from $name\)\z/, $name;
     }
 };

@@ -163,7 +163,7 @@ sub _kind {
 sub _options {
     my @rows = @_;
     my @options;
-    for my $row ( grep { !$_->{hidden} && !$_->{noop} && !$_->{refused} } @rows ) {
+    for my $row ( grep { !$_->{hidden} && !$_->{noop} } @rows ) {
         my @flags
             = $row->{typed}
             ? split /, /, $row->{typed}

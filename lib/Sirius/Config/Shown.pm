@@ -17,7 +17,6 @@ sub text {
         next
             if $row->{hidden}
             || $row->{noop}
-            || $row->{refused}
             || $row->{command} && $row->{name} ne 'config';
         my ( $source, @values ) = $self->_setting($row);
         if ( !@values ) {

@@ -42,7 +42,7 @@ sub parse {
         push @{ $conf{notices} }, $class->_few( $row, $value, $from->{$key} )
             if $row->{few} && defined $value;
         $value = Sirius::Config::Options->check( $row, $value, $from->{$key} ) if defined $value;
-        if ( !$row->{noop} && !$row->{refused} ) {
+        if ( !$row->{noop} ) {
             $conf{$key} = defined $value ? $value : $row->{default};
         } elsif ( defined $value ) {
             push @{ $conf{notices} }, "sirius: --$row->{name} has no effect: $row->{noop}"

@@ -108,7 +108,7 @@ BASH
 
     # All the options that --help shows
     my %shown = map { $_ => 1 } output( $lines . "try sirius -\n", $bash, '--norc', '-s' ) =~ /(--?[\w-]+)/g;
-    for my $row ( grep { !$_->{hidden} && !$_->{noop} && !$_->{refused} } Sirius::Config::Options->rows ) {
+    for my $row ( grep { !$_->{hidden} && !$_->{noop} } Sirius::Config::Options->rows ) {
         my @names = $row->{typed} ? split /, /,
             $row->{typed} : length $row->{name} > 1 ? "--$row->{name}" : "-$row->{name}";
         ok $shown{$_}, $_ for @names;
