@@ -285,15 +285,10 @@ subtest 'On a phone' => sub {
 };
 
 subtest 'It follows' => sub {
-    my ( $turn, $took ) = (0);
-    while ( $turn < 10 ) {    # a loaded machine may be late, but not each time
-        my ( $slot, $start ) = ( ++$turn % 4, time );
-        show( map { $_ == $slot ? { state => 'busy', line => "GET /turn/$turn" } : {} } 0 .. 3 );
-        comes("document.querySelectorAll('.tile')[$slot].textContent.includes('/turn/$turn')") or last;
-        $took = time - $start;
-        last if $took < 1;
-    }
-    cmp_ok $took, '<', 1, 'a request is seen within a second';
+    show( {}, { state => 'busy', line => 'GET /turn' }, {}, {} );
+    my $before = asked();
+    ok comes(q{document.querySelectorAll('.tile')[1].textContent.includes('/turn')}), 'a request is seen';
+    cmp_ok asked() - $before, '<=', 2, 'with the next answer or the one after that';
     ok comes(
         q{samples.length > 2 && document.querySelector('#load path.busy').getAttribute('d').length > 20}),
         'a plot';

@@ -174,11 +174,14 @@ subtest 'requests wait for the new code' => sub {
     my $dev     = Sirius::Test::Dev->start( app('old'), qw(--workers 2) );
     my @clients = map { $dev->connect } 1 .. 4;
     is $_->ask('GET /')->body, 'old', 'a connection' for @clients;
-    $dev->save( 'app.psgi', "select undef, undef, undef, 1;\n" . app('new') );
+    my $go = File::Temp->newdir;
+    $dev->save( 'app.psgi', "select undef, undef, undef, 0.02 until -e '$go/go';\n" . app('new') );
     ok $dev->wait_log(qr/generation 2: \S*app\.psgi changed/), 'it is noticed';
     $_->send( request('GET /') ) for @clients;
     my @late = map { $dev->connect } 1 .. 4;
     $_->send( request('GET /') ) for @late;
+    $dev->wait_waiting(8);
+    spew( "$go/go", '' );
     is $_->response->body, 'new', 'held, and answered by the new code' for @clients, @late;
     $dev->stop;
 };

@@ -80,7 +80,7 @@ subtest 'echo' => sub {
 
 subtest 'a flood' => sub {
     my $socket = connect_to('/flood');
-    select undef, undef, undef, 0.2;
+    wait_full($socket);
     my ( $got, $n ) = (0);
     $got += $n while $n = sysread $socket, my $bytes, 65_536;
     is $got, 5_000_000, 'five megabytes, to a client that was slow to begin';
@@ -160,11 +160,11 @@ my ( $plain, $encrypted ) = $both->listeners;
 
 # All bytes until the end, without the date
 sub bytes_of {
-    my ( $address, $path, $pause ) = @_;
+    my ( $address, $path, $waits ) = @_;
     local $Sirius::Test::Client::TLS = $address eq $encrypted;
     my $client = $both->connect( to => $address, rcvbuf => 8192 );
     $client->send( request("GET $path") );
-    select undef, undef, undef, $pause if $pause;
+    wait_full( $client->socket ) if $waits;
     my $bytes = $client->rest(20);
     return $bytes =~ s/^Date: .*\r\n//mr, $client->{end};
 }
@@ -173,7 +173,7 @@ subtest 'bytes beside a response' => sub {
     for my $path (qw(/array /array/8000000 /handle /file)) {
         my ( $want, $end ) = bytes_of( $plain, $path );
         like $want, qr{\Ar+HTTP/1\.1 }, "$path: first what it has written, then its response";
-        my ( $got, $ends ) = bytes_of( $encrypted, $path, $path =~ /000/ ? 0.3 : 0 );
+        my ( $got, $ends ) = bytes_of( $encrypted, $path, $path =~ /000/ );
         ok $got eq $want, 'the same over TLS' or diag substr( $got, 0, 300 ), "\nnot\n", substr $want, 0, 300;
         is $ends, $end, 'and the same end';
     }

@@ -234,7 +234,7 @@ subtest 'No line is lost or split while 8 workers write 100,000 lines and the lo
             exit 0;
         }
         for my $n ( 1 .. 5 ) {
-            sleep 0.05;
+            until_true( 10, sub { -s $file } );
             rename $file, "$file.$n" or die $!;
             Sirius::Log->reopen;
             kill USR1 => @pids;

@@ -197,8 +197,8 @@ for my $before (qw(DEFAULT IGNORE)) {
         my $loop = Sirius::OS::Loop->new(qw(CHLD TERM));
         my $pid  = fork;
         if ( !$pid ) {
-            sleep 0.1;    # TERM is here by now
-            my $caught = 0;
+            my ( $caught, $pending ) = ( 0, POSIX::SigSet->new );
+            do { sleep 0.01; POSIX::sigpending($pending) } until $pending->ismember( POSIX::SIGTERM() );
             $loop->hand_over( { TERM => sub { $caught++ } } );
             POSIX::_exit( $caught ? 7 : 8 );
         }

@@ -127,8 +127,7 @@ subtest 'A clean life' => sub {
 
 subtest 'Idle costs nothing' => sub {
     start();
-    until_true( sub { workers() == 2 } );
-    sleep 0.2;
+    until_true( sub { workers() == 2 && log_text() =~ /ready after/ } );
     my $switches = sub {
         open my $in, '<', "/proc/$server/status" or die $!;
         return join '', grep {/ctxt/} <$in>;
@@ -150,7 +149,7 @@ subtest 'Ends of workers' => sub {
     for my $case (@case) {
         my ( $app, $message ) = @$case;
         start( app => $app, err_respawn_interval => 0.01, workers => 1 );
-        sleep 0.05;
+        until_true( sub { workers() == 1 } );
         my ($first) = workers();
         order();
         ok until_true( sub { my ($now) = workers(); $now && $now != $first } ), 'replaced';
@@ -209,7 +208,10 @@ subtest 'Stuck' => sub {
         start( app => $stuck, graceful_timeout => $grace );
         order();
         until_true( sub { !-e "$dir/order" } );
-        for my $signal (@signals) { kill $signal => $server; sleep 0.05 }
+        for my $signal (@signals) {
+            kill $signal => $server;
+            until_true( sub { log_text() =~ /stopping.*: $signal\b/ } );
+        }
         my ( $status, $time ) = ended($last);
         is $status, 0, "@signals $last: right status";
         cmp_ok $time, '>', $expected - 0.1, "not before $expected s";

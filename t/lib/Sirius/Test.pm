@@ -12,6 +12,7 @@ use strict;
 use warnings;
 use Exporter    qw(import);
 use POSIX       ();
+use Socket      qw(MSG_DONTWAIT MSG_PEEK);
 use Test::More  ();
 use Time::HiRes ();
 use Sirius::Test::Client;
@@ -20,7 +21,7 @@ use Sirius::Test::Server;
 use Sirius::Test::Swarm;
 
 our @EXPORT
-    = qw(corpus_file elapsed every_delivery free_port in_child program request skip_without spew start_server until_true);
+    = qw(corpus_file elapsed every_delivery free_port in_child program request skip_without spew start_server until_true wait_full);
 
 $SIG{$_} ||= sub { exit 1 }
     for qw(HUP INT PIPE TERM);    # so that END runs and stops the servers
@@ -99,5 +100,18 @@ sub start_server {
 
 # Calls the code until it returns true, for so many seconds at most
 sub until_true { return Sirius::Test::Server::until_true(@_) }
+
+# True once bytes wait in this socket that nobody reads, and no more of them come: it is full, or has all of them
+sub wait_full {
+    my $socket = shift;
+    my $had    = 0;
+    my $stands = sub {
+        recv $socket, my $bytes = '', 1 << 20, MSG_PEEK | MSG_DONTWAIT;
+        my $has = length( $bytes // '' );
+        ( $has, $had ) = ( $had, $has );
+        return $had && $has == $had;
+    };
+    return until_true( 10, $stands );
+}
 
 1;
