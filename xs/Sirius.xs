@@ -53,6 +53,9 @@ XS(sirius_xs_skip)
     XSRETURN_YES;
 }
 
+/* The first argument of a method that does not need it. */
+typedef SV *sirius_class __attribute__((unused));
+
 /* Dies. The exit status of a start is 1, not errno. */
 static void sirius_not_created(pTHX_ const char *what, int err, const char *calls)
 {
@@ -83,9 +86,8 @@ BOOT:
     sirius_signals_boot(aTHX);
 
 SV *
-new(const char *class, HV *conf)
+new(sirius_class class, HV *conf)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = SvREFCNT_inc(sirius_new(aTHX_ conf));
 OUTPUT:
     RETVAL
@@ -127,15 +129,13 @@ CODE:
 MODULE = Sirius    PACKAGE = Sirius::App::Loading
 
 void
-_begin(const char *class, NV limit, NV soon, int stopped_status)
+_begin(sirius_class class, NV limit, NV soon, int stopped_status)
 CODE:
-    PERL_UNUSED_VAR(class);
     sirius_loading_begin(aTHX_ limit, soon, stopped_status);
 
 AV *
-_end(const char *class)
+_end(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = (AV *)sv_2mortal((SV *)sirius_loading_end(aTHX));
 OUTPUT:
     RETVAL
@@ -143,25 +143,22 @@ OUTPUT:
 MODULE = Sirius    PACKAGE = Sirius::OS::Memory::Watch
 
 void
-DESTROY(SV *self)
+DESTROY(sirius_class self)
 CODE:
-    PERL_UNUSED_VAR(self);
     sirius_memory_look(aTHX_ NULL);
 
 MODULE = Sirius    PACKAGE = Sirius::OS::Memory
 
 SV *
-watch(const char *class)
+watch(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = sv_bless(newRV_noinc(newSV(0)), gv_stashpvs("Sirius::OS::Memory::Watch", GV_ADD));
 OUTPUT:
     RETVAL
 
 bool
-over(const char *class)
+over(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = sirius_memory_over();
 OUTPUT:
     RETVAL
@@ -169,27 +166,24 @@ OUTPUT:
 MODULE = Sirius    PACKAGE = Sirius::OS::Reaper
 
 void
-adopt(const char *class)
+adopt(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* since Linux 3.4; without it init adopts orphans */
 
 MODULE = Sirius    PACKAGE = Sirius::OS::Child
 
 void
-end_with(const char *class, int parent)
+end_with(sirius_class class, int parent)
 CODE:
-    PERL_UNUSED_VAR(class);
     prctl(PR_SET_PDEATHSIG, parent ? SIGKILL : 0, 0, 0, 0);
     if (parent && getppid() != parent) /* it has ended before this */
         raise(SIGKILL);
 
 void
-stopped(const char *class)
+stopped(sirius_class class)
 PPCODE:
     siginfo_t info = {0};
     int what;
-    PERL_UNUSED_VAR(class);
     do /* perl's waitpid does not tell what has happened. No WEXITED: processes that have ended are left to waitpid */
         what = waitid(P_ALL, 0, &info, WSTOPPED | WCONTINUED | WNOHANG);
     while (what < 0 && errno == EINTR);
@@ -200,9 +194,8 @@ PPCODE:
     }
 
 int
-_spawn(const char *class, const char *path, AV *words, AV *descriptors)
+_spawn(sirius_class class, const char *path, AV *words, AV *descriptors)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = sirius_spawn(aTHX_ path, words, descriptors);
 OUTPUT:
     RETVAL
@@ -210,18 +203,16 @@ OUTPUT:
 MODULE = Sirius    PACKAGE = Sirius::OS::Limits
 
 UV
-descriptors(const char *class)
+descriptors(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = sr_descriptors_raise();
 OUTPUT:
     RETVAL
 
 NV
-file_size(const char *class)
+file_size(sirius_class class)
 CODE:
     struct rlimit limit;
-    PERL_UNUSED_VAR(class);
     RETVAL = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? (NV)limit.rlim_cur : -1;
 OUTPUT:
     RETVAL
@@ -229,17 +220,15 @@ OUTPUT:
 MODULE = Sirius    PACKAGE = Sirius::OS::Loop
 
 void
-_poll(const char *class, AV *descriptors, AV *events, NV seconds, AV *signals)
+_poll(sirius_class class, AV *descriptors, AV *events, NV seconds, AV *signals)
 CODE:
-    PERL_UNUSED_VAR(class);
     sirius_poll(aTHX_ descriptors, events, seconds, signals);
 
 MODULE = Sirius    PACKAGE = Sirius::OS::Signals
 
 void
-restart(const char *class, ...)
+restart(sirius_class class, ...)
 CODE:
-    PERL_UNUSED_VAR(class);
     for (I32 i = 1; i < items; i++) {
         struct sigaction now;
         int sig = (int)SvIV(ST(i));
@@ -252,34 +241,30 @@ CODE:
 MODULE = Sirius    PACKAGE = Sirius::OS::Inotify
 
 int
-_open(const char *class)
+_open(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = sr_descriptors_above(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
 OUTPUT:
     RETVAL
 
 int
-_watch(const char *class, int fd, const char *path, U32 events)
+_watch(sirius_class class, int fd, const char *path, U32 events)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = inotify_add_watch(fd, path, events);
 OUTPUT:
     RETVAL
 
 void
-_unwatch(const char *class, int fd, int number)
+_unwatch(sirius_class class, int fd, int number)
 CODE:
-    PERL_UNUSED_VAR(class);
     inotify_rm_watch(fd, number); /* fails if the directory is gone, which is harmless */
 
 MODULE = Sirius    PACKAGE = Sirius::OS::Passing
 
 bool
-send(const char *class, int line, SV *bytes, ...)
+send(sirius_class class, int line, SV *bytes, ...)
 CODE:
     int fds[SIRIUS_PASSED_MAX];
-    PERL_UNUSED_VAR(class);
     if (items - 3 > SIRIUS_PASSED_MAX)
         croak("Sirius::OS::Passing->send: more than %d descriptors", SIRIUS_PASSED_MAX);
     for (int i = 3; i < items; i++)
@@ -289,11 +274,10 @@ OUTPUT:
     RETVAL
 
 void
-receive(const char *class, int line)
+receive(sirius_class class, int line)
 PPCODE:
     int fds[SIRIUS_PASSED_MAX], n = 0;
     SV *bytes = sirius_receive(aTHX_ line, fds, &n);
-    PERL_UNUSED_VAR(class);
     if (bytes) {
         EXTEND(SP, 1 + n);
         mPUSHs(bytes);
@@ -304,18 +288,16 @@ PPCODE:
 MODULE = Sirius    PACKAGE = Sirius::OS::Stack
 
 SV *
-of(const char *class, IV pid)
+of(sirius_class class, IV pid)
 CODE:
     AV *frames = sirius_stack(aTHX_ pid);
-    PERL_UNUSED_VAR(class);
     RETVAL = frames ? newRV_noinc((SV *)frames) : newSV(0);
 OUTPUT:
     RETVAL
 
 void
-permit(const char *class)
+permit(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 
 MODULE = Sirius    PACKAGE = Sirius::OS::Sampler
@@ -353,18 +335,16 @@ CODE:
 MODULE = Sirius    PACKAGE = Sirius::Listen::Listener
 
 void
-_shut_gate(const char *class, int fd)
+_shut_gate(sirius_class class, int fd)
 CODE:
-    PERL_UNUSED_VAR(class);
     sr_gate_shut(fd); /* if it fails, a few new connections are reset */
 
 MODULE = Sirius    PACKAGE = Sirius::Edge::Beside
 
 void
-_run(const char *class, const char *path, AV *words, AV *descriptors)
+_run(sirius_class class, const char *path, AV *words, AV *descriptors)
 PPCODE:
     int pidfd, pid;
-    PERL_UNUSED_VAR(class);
     pid = sirius_spawn_beside(aTHX_ path, words, descriptors, &pidfd);
     EXTEND(SP, 2);
     mPUSHi(pid);
@@ -373,9 +353,8 @@ PPCODE:
 MODULE = Sirius    PACKAGE = Sirius::OS::Syscall
 
 const char *
-_name(const char *class, long number)
+_name(sirius_class class, long number)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = sr_syscall_name(number);
 OUTPUT:
     RETVAL
@@ -383,75 +362,65 @@ OUTPUT:
 MODULE = Sirius    PACKAGE = Sirius::OS::Title
 
 void
-_name(const char *class, const char *text)
+_name(sirius_class class, const char *text)
 CODE:
-    PERL_UNUSED_VAR(class);
     sirius_title_name(text);
 
 int
-_refused(const char *class)
+_refused(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = sirius_title_refused();
 OUTPUT:
     RETVAL
 
 void
-_show(const char *class, const char *text)
+_show(sirius_class class, const char *text)
 CODE:
-    PERL_UNUSED_VAR(class);
     sirius_title_show(aTHX_ text);
 
 void
-_keep(const char *class)
+_keep(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     sirius_title_keep();
 
 MODULE = Sirius    PACKAGE = Sirius::Edge::Shared
 
 int
-sleepers(const char *class, UV rows)
+sleepers(sirius_class class, UV rows)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = sirius_sleepers_new(aTHX_ (uint32_t)rows);
 OUTPUT:
     RETVAL
 
 void
-over(const char *class, int fd)
+over(sirius_class class, int fd)
 CODE:
-    PERL_UNUSED_VAR(class);
     sirius_sleepers_over(aTHX_ fd);
 
 void
-hold(const char *class, int fd, UV generation)
+hold(sirius_class class, int fd, UV generation)
 CODE:
-    PERL_UNUSED_VAR(class);
     sirius_sleepers_hold(aTHX_ fd, (uint32_t)generation);
 
 void
-part(const char *class, int sleepers, int common, UV edge)
+part(sirius_class class, int sleepers, int common, UV edge)
 CODE:
-    PERL_UNUSED_VAR(class);
     if (edge >= SR_EDGES_MAX)
         croak("Sirius::Edge::Shared->part: there is no edge %" UVuf, edge);
     sirius_common_clear(aTHX_ common, (uint32_t)edge);
     sirius_sleepers_part(aTHX_ sleepers, (uint32_t)edge);
 
 int
-common(const char *class)
+common(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = sirius_common_new(aTHX);
 OUTPUT:
     RETVAL
 
 NV
-turned(const char *class, int common, UV edge)
+turned(sirius_class class, int common, UV edge)
 CODE:
     int64_t ns = 0;
-    PERL_UNUSED_VAR(class);
     if (edge < SR_EDGES_MAX &&
         pread(common, &ns, sizeof ns, (off_t)(offsetof(sr_common, row) + edge * sizeof(sr_common_row) + offsetof(sr_common_row, turned))) != (ssize_t)sizeof ns)
         ns = 0;
@@ -460,19 +429,17 @@ OUTPUT:
     RETVAL
 
 SV *
-layout(const char *class)
+layout(sirius_class class)
 CODE:
     char text[SR_LAYOUT_TEXT];
-    PERL_UNUSED_VAR(class);
     sr_layout_text(text);
     RETVAL = newSVpv(text, 0);
 OUTPUT:
     RETVAL
 
 int
-bell(const char *class)
+bell(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (RETVAL < 0)
         sirius_not_created(aTHX_ "a bell for an edge", errno, "eventfd2");
@@ -480,10 +447,9 @@ OUTPUT:
     RETVAL
 
 int
-lobby(const char *class)
+lobby(sirius_class class)
 CODE:
     int fd, err = sr_door_lobby(&fd);
-    PERL_UNUSED_VAR(class);
     if (err)
         sirius_not_created(aTHX_ "the lobby of an edge", err, "socket, bind, listen");
     RETVAL = fd;
@@ -491,10 +457,9 @@ OUTPUT:
     RETVAL
 
 void
-line(const char *class)
+line(sirius_class class)
 PPCODE:
     int pair[2], err = sr_door_pair(pair);
-    PERL_UNUSED_VAR(class);
     if (err)
         sirius_not_created(aTHX_ "a pair of sockets for an edge", err, "socketpair");
     EXTEND(SP, 2);
@@ -502,7 +467,7 @@ PPCODE:
     mPUSHi(pair[1]);
 
 bool
-pass(const char *class, int line, const char *what, int fd)
+pass(sirius_class class, int line, const char *what, int fd)
 CODE:
     static const struct {
         const char *name;
@@ -510,7 +475,6 @@ CODE:
     } whats[] = {{"log", SR_MESSAGE_LOG}, {"retire", SR_MESSAGE_RETIRE}, {"legacy", SR_MESSAGE_LEGACY},
                  {"errors", SR_MESSAGE_ERRORS}, {"keys", SR_MESSAGE_KEYS}};
     sr_message note = {.kind = 0};
-    PERL_UNUSED_VAR(class);
     for (size_t i = 0; i < sizeof whats / sizeof whats[0]; i++)
         if (strEQ(what, whats[i].name))
             note.kind = whats[i].kind;
@@ -521,12 +485,11 @@ OUTPUT:
     RETVAL
 
 void
-words(const char *class)
+words(sirius_class class)
 PPCODE:
 #define NAME_AND_FROM(name, kind, to, most, from) {name, #from},
     static const char *const words[][2] = {SR_WORDS(NAME_AND_FROM)};
 #undef NAME_AND_FROM
-    PERL_UNUSED_VAR(class);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strEQ(words[i][1], "own"))
             continue;
@@ -540,10 +503,9 @@ PPCODE:
 MODULE = Sirius    PACKAGE = Sirius::Scoreboard
 
 SV *
-new(const char *class, UV rows, UV edges = 0)
+new(sirius_class class, UV rows, UV edges = 0)
 CODE:
     sr_scoreboard *s = sr_scoreboard_new((uint32_t)rows, (uint32_t)edges);
-    PERL_UNUSED_VAR(class);
     if (!s)
         sirius_not_created(aTHX_ "the memory that processes share", errno, "memfd_create, mmap");
     RETVAL = sirius_board_new(aTHX_ s);
@@ -551,10 +513,9 @@ OUTPUT:
     RETVAL
 
 SV *
-adopt(const char *class, int memfd)
+adopt(sirius_class class, int memfd)
 CODE:
     sr_scoreboard *s = sr_scoreboard_adopt(memfd);
-    PERL_UNUSED_VAR(class);
     if (!s && errno == EINVAL) {
         uint32_t theirs = 0;
         char text[2][24];
@@ -571,25 +532,22 @@ OUTPUT:
     RETVAL
 
 SV *
-current(const char *class)
+current(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = sirius_board_current(aTHX);
 OUTPUT:
     RETVAL
 
 SV *
-layout(const char *class)
+layout(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = newSVpvf("%d-%d", (int)SR_SCOREBOARD_LAYOUT, (int)sizeof(sr_board));
 OUTPUT:
     RETVAL
 
 void
-mark(const char *class, SV *text)
+mark(sirius_class class, SV *text)
 CODE:
-    PERL_UNUSED_VAR(class);
     sirius_mark(aTHX_ text);
 
 UV
@@ -769,27 +727,21 @@ OUTPUT:
 
 bool
 stopping(sr_scoreboard *self)
+ALIAS:
+    stopping = SR_STOPPING_SOON
+    stopped = SR_STOPPING_NOW
 CODE:
-    RETVAL = atomic_load_explicit(&self->shared->stopping, memory_order_relaxed) != SR_STOPPING_NO;
+    RETVAL = atomic_load_explicit(&self->shared->stopping, memory_order_relaxed) >= (uint32_t)ix;
 OUTPUT:
     RETVAL
-
-bool
-stopped(sr_scoreboard *self)
-CODE:
-    RETVAL = atomic_load_explicit(&self->shared->stopping, memory_order_relaxed) == SR_STOPPING_NOW;
-OUTPUT:
-    RETVAL
-
-void
-stop_soon(sr_scoreboard *self)
-CODE:
-    atomic_store_explicit(&self->shared->stopping, SR_STOPPING_SOON, memory_order_relaxed);
 
 void
 stop(sr_scoreboard *self)
+ALIAS:
+    stop_soon = SR_STOPPING_SOON
+    stop = SR_STOPPING_NOW
 CODE:
-    atomic_store_explicit(&self->shared->stopping, SR_STOPPING_NOW, memory_order_relaxed);
+    atomic_store_explicit(&self->shared->stopping, (uint32_t)ix, memory_order_relaxed);
 
 void
 DESTROY(sr_scoreboard *self)
@@ -799,23 +751,20 @@ CODE:
 MODULE = Sirius    PACKAGE = Sirius::Log
 
 void
-_put(const char *class, SV *line, bool printed = false)
+_put(sirius_class class, SV *line, bool printed = false)
 CODE:
     STRLEN len;
     const char *at = SvPV(line, len);
-    PERL_UNUSED_VAR(class);
     sirius_log_put(aTHX_ at, len, printed ? "error" : "notice");
 
 void
-hurry(const char *class)
+hurry(sirius_class class)
 CODE:
-    PERL_UNUSED_VAR(class);
     sirius_log_hurry();
 
 UV
-lost(const char *class, UV more = 0)
+lost(sirius_class class, UV more = 0)
 CODE:
-    PERL_UNUSED_VAR(class);
     RETVAL = (UV)sirius_log_lost(more);
 OUTPUT:
     RETVAL

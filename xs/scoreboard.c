@@ -109,13 +109,16 @@ HV *sirius_board_edge(pTHX_ const sr_row *r)
 
 /* --- totals --- */
 
+static void store(pTHX_ HV *hv, const char *name, const _Atomic uint64_t *n)
+{
+    (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(n)), 0);
+}
+
 static SV *closed(pTHX_ const sr_counters *t)
 {
     HV *hv = newHV();
-    for (unsigned i = 0; i < SR_CLOSED_REASONS; i++) {
-        const char *name = sr_closed_name((sr_closed)i);
-        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&t->closed[i])), 0);
-    }
+    for (unsigned i = 0; i < SR_CLOSED_REASONS; i++)
+        store(aTHX_ hv, sr_closed_name((sr_closed)i), &t->closed[i]);
     return newRV_noinc((SV *)hv);
 }
 
@@ -137,10 +140,8 @@ static SV *refused(pTHX_ const sr_counters *t, bool by_reason)
 static SV *failed(pTHX_ const sr_counters *t)
 {
     HV *hv = newHV();
-    for (unsigned i = 0; i < SR_FAILURES; i++) {
-        const char *name = sr_failure_name((sr_failure)i);
-        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&t->failed[i])), 0);
-    }
+    for (unsigned i = 0; i < SR_FAILURES; i++)
+        store(aTHX_ hv, sr_failure_name((sr_failure)i), &t->failed[i]);
     return newRV_noinc((SV *)hv);
 }
 
@@ -183,20 +184,16 @@ static SV *limits(pTHX_ const sr_counters *t)
     (void)hv_stores(hv, "body", newSVuv(count(&t->closed[SR_CLOSED_BODY])));
     (void)hv_stores(hv, "keepalive", newSVuv(count(&t->closed[SR_CLOSED_IDLE])));
     (void)hv_stores(hv, "write", newSVuv(count(&t->closed[SR_CLOSED_WRITE])));
-    for (unsigned i = 0; i < SR_LIMITS; i++) {
-        const char *name = sr_limit_name((sr_limit)i);
-        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&t->limited[i])), 0);
-    }
+    for (unsigned i = 0; i < SR_LIMITS; i++)
+        store(aTHX_ hv, sr_limit_name((sr_limit)i), &t->limited[i]);
     return newRV_noinc((SV *)hv);
 }
 
 static SV *exits(pTHX_ const sr_scoreboard *s)
 {
     HV *hv = newHV();
-    for (unsigned i = 0; i < SR_EXIT_CAUSES; i++) {
-        const char *name = sr_exit_name((sr_exit)i);
-        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&s->shared->exits[i])), 0);
-    }
+    for (unsigned i = 0; i < SR_EXIT_CAUSES; i++)
+        store(aTHX_ hv, sr_exit_name((sr_exit)i), &s->shared->exits[i]);
     return newRV_noinc((SV *)hv);
 }
 
@@ -206,10 +203,8 @@ static SV *edge_exits(pTHX_ const sr_scoreboard *s)
     static const sr_exit causes[] = {SR_EXIT_STOP, SR_EXIT_EXIT,   SR_EXIT_CRASH,
                                      SR_EXIT_OOM,  SR_EXIT_KILLED, SR_EXIT_LATE};
     HV *hv = newHV();
-    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
-        const char *name = sr_exit_name(causes[i]);
-        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&s->shared->edge_exits[causes[i]])), 0);
-    }
+    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++)
+        store(aTHX_ hv, sr_exit_name(causes[i]), &s->shared->edge_exits[causes[i]]);
     return newRV_noinc((SV *)hv);
 }
 
