@@ -53,12 +53,11 @@ sub _head {
         title => 'Benchmarks',
         text  => [
             'This page is for readers who compare Sirius with other servers. Compare ratios within this run, not'
-                . ' absolute figures. † marks servers that close connections, ‡ those that serve fewer connections'
-                . " at a time than there are. The tables that are not here are in [FIGURES]($link"
+                . ' absolute figures, and CPU rather than rates: on loopback, a client that is slower than the server measures'
+                . " itself. The tables that are not here are in [FIGURES]($link"
                 . 'FIGURES.md).',
             "Measured on $where{date} by `$result->{command}`, commit $where{commit}, on $where{CPU}. This page is made"
-                . ' by that command: `dev/bench --docs` measures and writes it again, `dev/bench --report FILE` makes it'
-                . ' again from the figures.'
+                . ' by that command, or again from its figures by `dev/bench --report FILE`.'
         ]
     };
 }

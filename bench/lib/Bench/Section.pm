@@ -434,8 +434,6 @@ sub _method {
                 . ' started and then measured in turn, in rounds, every second round in reverse order, so that a'
                 . ' disturbance of the machine affects all of them. Figures are medians of the rounds; the spread is'
                 . ' the minimum and the maximum.',
-            'Compare figures within a run, ratios rather than absolute figures, and CPU rather than rates: on'
-                . ' loopback, a client that is slower than the server measures itself.',
             'One machine, loopback and small applications show what the server adds to an application, not'
                 . ' how fast a site will be.'
         ],
