@@ -1,9 +1,10 @@
 /*
  * response: heads from whatever an application says, read again as a strict client would.
- * Judges: src/http/response.c src/http1/write.c src/http/status.c src/base/buffer.c
+ * Judges: src/http/response.c src/http1/write.c src/http/page.c src/http/status.c src/base/buffer.c
  *
  * Input: two bytes of status, one of flags, eight of the known length, then lines "name:value".
  */
+#include "http/page.h"
 #include "http1/write.h"
 
 #include "fuzz.h"
@@ -135,21 +136,17 @@ static void chunk_head(uint64_t length)
     MUST(strtoull(line, NULL, 16) == length);
 }
 
-static void refusal(sr_buffer *out, int status, bool is_head)
+static void page(sr_buffer *out, int status, bool is_head)
 {
+    sr_response r;
+    sr_page p;
+    sr_page_make(&p, status);
     sr_buffer_reset(out);
-    MUST(sr_write_refusal(out, status, is_head, date, SR_BYTES("s"),
-                          status & 1 ? SR_BYTES("max-age=1") : SR_BYTES("")));
-    size_t body = 0;
-    if (!is_head) {
-        MUST(sr_buffer_add(out, "", 1)); /* the NUL that strstr reads up to */
-        out->end--;
-        const char *end = strstr(sr_buffer_at(out), "\r\n\r\n");
-        body = sr_buffer_len(out) - (size_t)(end + 4 - sr_buffer_at(out));
-        out->end -= body;
-    }
+    MUST(!sr_response_begin(&r, status, is_head, false) && sr_write_status(out, status));
+    MUST(!sr_response_fields(&r, out, p.head.fields));
+    MUST(!sr_write_end(&r, SR_HTTP_1_1, out, p.head.length, date, SR_BYTES("s")));
     seen s = read_head(out, status);
-    MUST(s.close == 1 && s.length == 1 && s.date == 1 && (is_head || s.content_length == body));
+    MUST(s.close == 1 && s.length == 1 && s.date == 1 && s.content_length == p.text_len);
 }
 
 FUZZ_TARGET(response)
@@ -179,6 +176,6 @@ FUZZ_TARGET(response)
     if (known)
         chunk_head(known);
     if (status >= 400 && status <= 999)
-        refusal(&out, status, flags & 2);
+        page(&out, status, flags & 2);
     return 0;
 }

@@ -225,10 +225,13 @@ static void static_simple(const sr_found *f, const sr_request *r, const char *ba
 static void static_head(const sr_found *f, const sr_request *r, const char *base)
 {
     sr_response response;
+    sr_buffer fields = {0};
     sr_buffer head = {0};
     sr_bytes boundary = f->ranges.n > 1 ? SR_BYTES("limit") : SR_BYTES("");
     MUST(!sr_response_begin(&response, f->status, r->is_head, true) && sr_write_status(&head, f->status));
-    MUST(!sr_fields_add(f, r, base, STATIC_NOW, boundary, &response, &head));
+    MUST(sr_fields_add(f, r, base, STATIC_NOW, boundary, &fields));
+    MUST(!sr_response_fields(&response, &head, sr_bytes_of(sr_buffer_at(&fields), sr_buffer_len(&fields))));
+    sr_buffer_free(&fields);
     MUST(!sr_write_end(&response, SR_HTTP_1_1, &head, 5, "Sun, 06 Nov 1994 08:49:37 GMT", SR_BYTES("")));
     const char *end = memmem(sr_buffer_at(&head), sr_buffer_len(&head), "\r\n\r\n", 4);
     MUST(end && end + 4 == sr_buffer_at(&head) + sr_buffer_len(&head));

@@ -7,9 +7,9 @@
 #include "capacity.h"
 #include "client.h"
 #include "deadline.h"
-#include "finish.h"
 #include "handshake.h"
 #include "listener.h"
+#include "protocol.h"
 #include "proxyhead.h"
 #include "trouble.h"
 
@@ -68,7 +68,7 @@ static void no_room(sr_engine *e, sr_conn *c)
     }
     e->intake.fresh = c->preface ? sr_bytes_of(e->intake.scratch, 0) : view;
     e->intake.fresh_of = c;
-    sr_finish_refuse(e, c, 503, SR_REFUSED_CONNECTIONS, sr_intake_bytes_are_head(e->intake.fresh));
+    sr_conn_refuse(e, c, 503, SR_REFUSED_CONNECTIONS);
 }
 
 sr_intake sr_accept(sr_engine *e, sr_listener *l, sr_task *task)
@@ -117,5 +117,5 @@ sr_intake sr_accept(sr_engine *e, sr_listener *l, sr_task *task)
         no_room(e, c);
         return SR_INTAKE_WAIT;
     }
-    return sr_intake_readable(e, c, task); /* TCP_DEFER_ACCEPT: the first bytes are already here */
+    return c->protocol->read(e, c, task); /* TCP_DEFER_ACCEPT: the first bytes are already here */
 }

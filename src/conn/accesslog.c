@@ -1,6 +1,5 @@
 #include "accesslog.h"
 
-#include "../http1/head.h"
 #include "../log/values.h"
 #include "../net/descriptors.h"
 #include "client.h"
@@ -13,32 +12,9 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { RAW_LINE_MAX = 1024 }; /* how much of a first line is logged that is not a request line */
-
 /* --- requests that the application did not answer --- */
 
 static const sr_bytes none = {NULL, 0};
-
-/* What is behind the empty lines that precede a request line. */
-static sr_bytes behind_blanks(sr_bytes head)
-{
-    size_t n = 0;
-    while (n < head.len && (head.at[n] == '\r' || head.at[n] == '\n'))
-        n++;
-    return n < head.len ? sr_bytes_of(head.at + n, head.len - n) : none;
-}
-
-/* The line is logged to its LF: a CR within it is one of its characters, which is escaped. */
-static sr_bytes first_line(sr_bytes head)
-{
-    sr_bytes from = behind_blanks(head);
-    size_t n = 0;
-    while (n < from.len && n < RAW_LINE_MAX && from.at[n] != '\n')
-        n++;
-    while (n && from.at[n - 1] == '\r')
-        n--;
-    return n ? sr_bytes_of(from.at, n) : none;
-}
 
 static sr_bytes value_of(void *values, const sr_logitem *item)
 {
@@ -59,34 +35,6 @@ static sr_logsource source_of(const sr_engine *e, const sr_exchange *x, sr_logva
     int64_t came = x->ready_at ? x->ready_at : e->now;
     return (sr_logsource){
         .ctx = values, .get = value_of, .wall = came + e->wall_offset, .pid = (int)getpid()};
-}
-
-/*
- * Parses the head again, as the first result was not kept, and finds out whose request it is, if the head is complete. NULL: it has
- * not even a method.
- */
-static const sr_request *parse_again(sr_engine *e, sr_exchange *x, sr_bytes head)
-{
-    const sr_conn *c = x->conn;
-    sr_request_limits limits = sr_client_limits(e, c);
-    sr_request_init(&e->intake.request);
-    bool whole = sr_request_feed(&e->intake.request, &limits, head.at, head.len) == SR_PARSE_DONE;
-    if (whole && c->state != SR_CONN_READY && e->config.trusted.n)
-        sr_client_forwarded(e, x, &e->intake.request, head.at);
-    return e->intake.request.method.len ? &e->intake.request : NULL;
-}
-
-/* The rule that its head or its body has broken, after parse_again. */
-static sr_bytes rule_of(const sr_engine *e, const sr_exchange *x, const char *why)
-{
-    const sr_request *q = &e->intake.request;
-    if (!why && x->body && x->body->status)
-        why = x->body->why;
-    else if (!why && q->status)
-        why = q->why;
-    else if (!why && q->framing == SR_BODY_LENGTH && q->content_length > e->config.max_body)
-        why = SR_BODY_TOO_LARGE;
-    return why ? sr_bytes_of(why, strlen(why)) : none;
 }
 
 /* --- lines --- */
@@ -228,36 +176,26 @@ void sr_accesslog_keep(sr_engine *e, sr_exchange *x)
     e->log->source = NULL;
 }
 
-void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response, const char *rule)
+bool sr_accesslog_refuse_offered(sr_engine *e, sr_exchange *x, sr_bytes response)
 {
-    const sr_conn *c = x->conn;
-    if (e->log->source && e->log->of == x) {
-        e->log->response = response;
-        sr_accesslog_keep(e, x);
-        e->log->response = none;
-        return;
-    }
-    /* a request that was complete has had its bytes dropped: these are of the next one */
-    bool over = c->state == SR_CONN_SERVING, here = sr_buffer_len(&c->in) > 0;
-    sr_bytes head = over                      ? none
-                    : here                    ? sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in))
-                    : e->intake.fresh_of == c ? e->intake.fresh
-                                              : none;
-    sr_bytes line = first_line(head);
-    const sr_request *request = parse_again(e, x, head);
-    sr_bytes broken = rule_of(e, x, rule);
-    if (!request && (head.len && (*head.at == '\r' || *head.at == '\n'))) { /* refused for its empty lines */
-        head = behind_blanks(head);
-        request = parse_again(e, x, head);
-    }
+    if (!e->log->source || e->log->of != x)
+        return false;
+    e->log->response = response;
+    sr_accesslog_keep(e, x);
+    e->log->response = none;
+    return true;
+}
+
+void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response, const sr_refused *of)
+{
     char address[SR_PEER_TEXT_MAX];
     sr_logvalues v = values_of(x, address);
-    v.request = request;
-    v.base = head.at;
-    v.line = line;
+    v.request = of->request;
+    v.base = of->base;
+    v.line = of->line;
     v.response = response;
-    v.rule = broken;
-    v.trusted = sr_cidrs_have(&e->config.trusted, &c->peer);
+    v.rule = of->rule;
+    v.trusted = sr_cidrs_have(&e->config.trusted, &x->conn->peer);
     v.nonce = e->nonce;
     v.number = sr_engine_id(e);
     sr_logsource source = source_of(e, x, &v);

@@ -13,6 +13,7 @@
  * Owner: the engine. sr_engine.log is NULL when nothing is logged.
  * Failure: a line that can't be made or written is lost, and counted in the row of the edge.
  */
+#include "../http/request.h"
 #include "../log/format.h"
 #include "../log/sink.h"
 #include "../net/loop.h"
@@ -54,8 +55,20 @@ void sr_accesslog_replace(struct sr_engine *e, int fd);
  */
 void sr_accesslog_offer(struct sr_engine *e, const struct sr_exchange *x, const sr_logsource *source);
 
-/* The server refuses a request with `response`, for `rule` (finish.h). Call it before the bytes of the request are dropped. */
-void sr_accesslog_refuse(struct sr_engine *e, struct sr_exchange *x, sr_bytes response, const char *rule);
+/* What is known of a request that is refused before it is one for the edge. */
+typedef struct sr_refused {
+    const sr_request *request; /* NULL: it has not even a method */
+    const char *base;          /* where its spans point */
+    sr_bytes line;             /* the first line, as it came; len 0: there is none */
+    sr_bytes rule;             /* that it breaks; len 0: it is not known */
+} sr_refused;
+
+/*
+ * The server refuses a request with a response, of which `response` is the head. False: no source was offered; call the other one, before
+ * the bytes of the request are dropped.
+ */
+bool sr_accesslog_refuse_offered(struct sr_engine *e, struct sr_exchange *x, sr_bytes response);
+void sr_accesslog_refuse(struct sr_engine *e, struct sr_exchange *x, sr_bytes response, const sr_refused *of);
 
 /* The request is over: writes its line. */
 void sr_accesslog_over(struct sr_engine *e, struct sr_exchange *x, bool aborted);

@@ -1,16 +1,12 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memmem */
-#endif
 #include "account.h"
 
 #include "trouble.h"
 
 #include <errno.h>
 
-void sr_account_refuse(sr_exchange *x, int status, sr_refusal why, sr_bytes response)
+void sr_account_refuse(sr_exchange *x, int status, sr_refusal why, size_t head)
 {
     sr_conn *c = x->conn;
-    static const char end[] = "\r\n\r\n";
     if (c->state != SR_CONN_SERVING) { /* otherwise this is a timeout of a request that a worker has */
         x->owed = true;
         x->broken = false;
@@ -22,8 +18,7 @@ void sr_account_refuse(sr_exchange *x, int status, sr_refusal why, sr_bytes resp
         x->ready_at = 0;
         x->client = c->peer;
     }
-    const char *body = memmem(response.at, response.len, end, sizeof end - 1);
-    sr_account_head(x, status, body ? (size_t)(body - response.at) + sizeof end - 1 : response.len);
+    sr_account_head(x, status, head);
     x->refused = (uint8_t)why;
     c->why = why == SR_REFUSED_HEADER_TIMEOUT ? SR_CLOSED_HEAD
              : why == SR_REFUSED_BODY_TIMEOUT ? SR_CLOSED_BODY

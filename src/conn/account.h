@@ -49,9 +49,9 @@ sr_refusal sr_account_lack(int err); /* likewise for lack of what `err` says: EM
 sr_refusal sr_account_waited(sr_engine *e);
 
 /*
- * The server answers by itself, with the bytes of `response`, which are sent next. Call it in the state that
+ * The server answers by itself, with a head of so many bytes, which is sent next. Call it in the state that
  * is refused.
  */
-void sr_account_refuse(sr_exchange *x, int status, sr_refusal why, sr_bytes response);
+void sr_account_refuse(sr_exchange *x, int status, sr_refusal why, size_t head);
 
 #endif

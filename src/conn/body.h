@@ -8,21 +8,16 @@
  * Failure: SR_BODY_BAD, with the status to refuse the request with.
  */
 #include "../base/buffer.h"
-#include "../http/request.h"
-#include "../http1/chunked.h"
 #include "config.h"
 #include "pace.h"
 
 #define SR_BODY_TOO_LARGE "the request body is larger than max-body"
 
 typedef struct sr_body {
-    bool chunked;
-    bool spooled;       /* the bytes are in fd, but for the last few, which are in mem until DONE */
-    sr_chunked decoder; /* if chunked */
-    uint64_t left;      /* if not chunked: bytes still to come */
-    uint64_t length;    /* bytes collected */
-    uint64_t written;   /* bytes of the file */
-    uint64_t pieces;    /* in which they came */
+    bool spooled;     /* the bytes are in fd, but for the last few, which are in mem until DONE */
+    uint64_t length;  /* bytes collected */
+    uint64_t written; /* bytes of the file */
+    uint64_t pieces;  /* in which they came */
     bool dear; /* those of the last call were so small that the caller should take fewer bytes at a time */
     uint64_t window;   /* value of `received` when the current window of --body-rate began */
     uint64_t received; /* bytes read from the socket, framing included: what --body-rate is applied to */
@@ -36,8 +31,6 @@ typedef struct sr_body {
 
 typedef enum sr_body_result { SR_BODY_MORE, SR_BODY_DONE, SR_BODY_BAD } sr_body_result;
 
-/* For a request with SR_BODY_CHUNKED, or with SR_BODY_LENGTH and a length above 0. NULL: no memory. */
-sr_body *sr_body_new(const sr_request *r);
 void sr_body_free(sr_body *b); /* NULL is fine */
 
 /* Whether some of so many bytes more go to the file. */
@@ -46,7 +39,11 @@ bool sr_body_spools(const sr_body *b, const sr_config *config, size_t more);
 /* The file is the caller's from now on, who calls sr_spools_gave with its length when it is closed. -1: there is none. */
 int sr_body_take(sr_body *b);
 
-/* Takes bytes of the body from `in`; *used is how many of them belong to it. */
-sr_body_result sr_body_feed(sr_body *b, const sr_config *config, sr_bytes in, size_t *used);
+/* Takes bytes of the body, without their framing. MORE or BAD. */
+sr_body_result sr_body_store(sr_body *b, const sr_config *config, sr_bytes data);
+sr_body_result sr_body_done(sr_body *b); /* it is complete: DONE or BAD */
+
+/* It is refused for this. Returns SR_BODY_BAD, for the caller to return. */
+sr_body_result sr_body_refuse(sr_body *b, int status, const char *why);
 
 #endif

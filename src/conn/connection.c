@@ -74,14 +74,9 @@ void sr_conn_unwatch(sr_engine *e, sr_conn *c)
     c->registered = false;
 }
 
-void sr_conn_leave(sr_engine *e, sr_conn *c)
-{
-    if (sr_conn_slot(c) && e->left)
-        e->left(e->with, c->exchange);
-}
-
 void sr_conn_enter(sr_engine *e, sr_conn *c)
 {
+    c->protocol = e->protocol;
     sr_link_append(&e->all, &c->all);
     e->n_conns++;
     e->capacity.high += c->source.fd >= e->capacity.scarce;
@@ -89,7 +84,8 @@ void sr_conn_enter(sr_engine *e, sr_conn *c)
 
 void sr_conn_forget(sr_engine *e, sr_conn *c)
 {
-    sr_conn_leave(e, c);
+    if (c->exchange)
+        sr_exchange_leave(e, c->exchange);
     sr_deadline_clear(e, c);
     e->handshakes.n -= c->state == SR_CONN_HANDSHAKE;
     e->n_tunnels -= c->state == SR_CONN_TUNNEL;
@@ -100,6 +96,8 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
     e->capacity.high -= c->source.fd >= e->capacity.scarce;
     if (e->intake.fresh_of == c)
         e->intake.fresh_of = NULL;
+    if (e->joined.of == c)
+        sr_joined_forget(&e->joined);
     if (c->out)
         e->pending -= sr_output_memory(c->out);
     sr_exchange_end(e, c);
@@ -142,13 +140,11 @@ static void reset(const sr_conn *c)
 
 void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
 {
-    sr_conn_leave(e, c); /* the owner of its request may supply values for the log line */
-    /*
-     * Without a reset, a truncated response to HTTP/1.0 would look complete: the close may be all that marks
-     * its end (RFC 9112 8). So might what the application has written to psgix.io.
-     */
+    if (c->exchange)
+        sr_exchange_leave(e, c->exchange); /* the owner of its request may supply values for the log line */
+    /* without a reset, what was sent of a response, or what the application has written to psgix.io, could look complete */
     const sr_exchange *x = c->exchange;
-    if (x && x->owed && (x->status ? x->version == SR_HTTP_1_0 : x->broken && c->borrowed))
+    if (x && x->owed && x->cut_by_reset)
         reset(c);
     else if (c->transport && !c->ended)
         c->transport->ops->end(c->transport, c->source.fd); /* as far as the socket takes it */

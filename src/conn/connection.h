@@ -46,23 +46,24 @@ typedef enum sr_conn_state {
 } sr_conn_state;
 
 typedef struct sr_conn {
-    sr_source source;        /* must be first; kind SR_SOURCE_CONN */
-    uint8_t state;           /* sr_conn_state */
-    uint8_t listener;        /* index of the listener that accepted it */
-    bool registered;         /* in the epoll set */
-    bool preface;            /* in IDLE: the header of the PROXY protocol is still to come, or a part of it */
-    uint32_t interest;       /* the events it is registered for */
-    sr_transport *transport; /* NULL: plain. Owned */
-    struct sr_pump *pump;    /* psgix.io of a connection that is not plain; NULL: not used. Owned */
+    sr_source source;  /* must be first; kind SR_SOURCE_CONN */
+    uint8_t state;     /* sr_conn_state */
+    uint8_t listener;  /* index of the listener that accepted it */
+    bool registered;   /* in the epoll set */
+    bool preface;      /* in IDLE: the header of the PROXY protocol is still to come, or a part of it */
+    uint32_t interest; /* the events it is registered for */
+    const struct sr_protocol *protocol; /* what it speaks (protocol.h) */
+    sr_transport *transport;            /* NULL: plain. Owned */
+    struct sr_pump *pump; /* psgix.io of a connection that is not plain; NULL: not used. Owned */
 
     bool linger;      /* read on at the end: bytes that nobody will answer may be on their way */
     bool gone;        /* the client is known to be gone, or a write has failed */
     bool close_after; /* in FLUSH: close when everything is sent */
     bool ended;       /* in LINGER: this side is shut down */
     bool borrowed;    /* psgix.io: the application has a descriptor of the socket */
-    bool held;        /* a byte of the request is left in the socket, see intake.h */
+    bool held;        /* a byte of the request is left in the socket, see h1/read.h */
     bool resets;      /* sr_conn_resets was called for this response */
-    bool persists;    /* its last head, as far as it is known, was of HTTP/1.1 */
+    bool persists;    /* private to the protocol: its last head, as far as it is known, was of HTTP/1.1 */
     sr_closed why;    /* for what reason it will count as closed */
 
     uint32_t requests;    /* on this connection, those that were refused included */
@@ -107,11 +108,6 @@ void sr_conn_enter(struct sr_engine *e, sr_conn *c);
  */
 bool sr_conn_watch(struct sr_engine *e, sr_conn *c, uint32_t events);
 void sr_conn_unwatch(struct sr_engine *e, sr_conn *c);
-
-/*
- * Separates it from its request in the queue (sr_engine.left): nobody waits for the worker's reply any more.
- */
-void sr_conn_leave(struct sr_engine *e, sr_conn *c);
 
 /*
  * For a response that ends with the connection: until sr_conn_release, a close resets it, even if this process is

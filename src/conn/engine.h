@@ -4,7 +4,7 @@
  * engine: all connections of an edge, and what they share: the loop, the clock, the listeners, the time
  * limits.
  *
- * Events go in, and complete requests come out (intake.h); responses go in (send.h, finish.h). The engine
+ * Events go in, and complete requests come out (intake.h); responses go in (protocol.h). The engine
  * does not know who serves a request: meanwhile the connection is in SR_CONN_SERVING and has the number of a
  * slot. Hooks tell the owner of the slot what happens to the connection.
  *
@@ -21,6 +21,7 @@
 #include "config.h"
 #include "connection.h"
 #include "handshake.h"
+#include "joined.h"
 #include "leased.h"
 #include "listener.h"
 #include "spools.h"
@@ -61,6 +62,8 @@ typedef struct sr_engine {
     /* the handshake of a connection, which is about to be closed, has failed; `words` as of sr_transport_ops.failure */
     void (*failed)(void *with, const sr_conn *c, sr_failure why, const char *words);
 
+    const struct sr_protocol *protocol; /* that of connections which enter; set by the owner, likewise */
+
     /* engine.c */
     sr_loop loop;
     sr_source lifeline; /* pipe from the supervisor, whose end of file means that it is gone; fd -1: none */
@@ -89,6 +92,7 @@ typedef struct sr_engine {
     sr_handshakes handshakes;
     sr_spools spools;
     sr_leased leased;
+    sr_joined joined;
 
     sr_tls *tls; /* for listeners with is_tls; NULL: there is none. Set by the owner, and owned here */
 

@@ -67,6 +67,12 @@ void sr_exchange_free_request(sr_exchange *x)
     x->body = NULL;
 }
 
+void sr_exchange_leave(sr_engine *e, sr_exchange *x)
+{
+    if (x->slot && e->left)
+        e->left(e->with, x);
+}
+
 void sr_exchange_end(sr_engine *e, sr_conn *c)
 {
     sr_exchanges *all = &e->exchanges;

@@ -36,9 +36,12 @@ typedef struct sr_exchange {
 
     /* the response */
     bool
-        keep_alive; /* the connection goes on behind it: the client wants it and, as far as is known, the server allows it */
+        keep_alive; /* the connection goes on behind it: the client wants it and, as far as is known, the server does */
+    bool chunked;         /* private to the protocol */
+    bool cut_by_reset;    /* a close alone could make it look complete when it is not */
     bool interim_pending; /* a part of an interim response is out, and the rest waits in conn->out */
-    int64_t active_at;    /* monotonic ns at which more of it came; valid once something was sent */
+    uint64_t left;     /* bytes of the body still to be given, once there is a head; or SR_LENGTH_UNKNOWN */
+    int64_t active_at; /* monotonic ns at which more of it came; valid once something was sent */
 
     /* as account.h counts it */
     bool owed;       /* not counted yet */
@@ -83,6 +86,15 @@ static inline bool sr_exchange_parsed_head(const sr_exchange *x)
 {
     return x->parse && x->parse->is_head;
 }
+
+/* Whether the client is given all of the response that its head has promised, and will know it. */
+static inline bool sr_exchange_whole(const sr_exchange *x)
+{
+    return x->status && !x->left;
+}
+
+/* Separates it from its request in the queue (sr_engine.left): nobody waits for the worker's reply any more. */
+void sr_exchange_leave(struct sr_engine *e, sr_exchange *x);
 
 /* The exchange is over: the connection has none from now on. Does nothing if it has none. */
 void sr_exchange_end(struct sr_engine *e, struct sr_conn *c);

@@ -2,8 +2,8 @@
 
 #include "account.h"
 #include "deadline.h"
-#include "finish.h"
-#include "intake.h"
+#include "linger.h"
+#include "protocol.h"
 #include "send.h"
 #include "trouble.h"
 
@@ -63,7 +63,7 @@ static void idle_over(sr_engine *e, sr_conn *c)
         sr_deadline_set(e, c, SR_DEADLINE_HEAD);
         sr_conn_watch(e, c, EPOLLIN);
     } else {
-        sr_finish_close(e, c, idle_why(e, SR_CLOSED_IDLE));
+        sr_linger(e, c, idle_why(e, SR_CLOSED_IDLE));
     }
 }
 
@@ -82,9 +82,9 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
         if (late(e, at, STOOD_STILL_NS))
             sr_deadline_set(e, c, kind);
         else if (c->state == SR_CONN_IDLE) /* no byte of a request has come, so there is nothing to answer */
-            sr_finish_close(e, c, idle_why(e, SR_CLOSED_HEAD));
+            sr_linger(e, c, idle_why(e, SR_CLOSED_HEAD));
         else
-            sr_finish_refuse(e, c, 408, SR_REFUSED_HEADER_TIMEOUT, sr_intake_is_head(c));
+            sr_conn_refuse(e, c, 408, SR_REFUSED_HEADER_TIMEOUT);
         break;
     case SR_DEADLINE_BODY: {
         bool stood_still = late(e, at, STOOD_STILL_NS);
@@ -95,7 +95,7 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
             (double)got * (double)SR_SECOND >= (double)e->config.body_rate * (double)e->config.body_ns)
             sr_deadline_set(e, c, SR_DEADLINE_BODY);
         else
-            sr_finish_refuse(e, c, 408, SR_REFUSED_BODY_TIMEOUT, sr_exchange_parsed_head(c->exchange));
+            sr_conn_refuse(e, c, 408, SR_REFUSED_BODY_TIMEOUT);
         break;
     }
     case SR_DEADLINE_IDLE:
@@ -107,7 +107,7 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
     case SR_DEADLINE_QUEUE:
         if (c->exchange->slot && e->expired && e->expired(e->with, c->exchange, kind))
             break;
-        sr_finish_refuse(e, c, e->deadlines.waited_too_long, sr_account_waited(e), c->exchange->is_head);
+        sr_conn_refuse(e, c, e->deadlines.waited_too_long, sr_account_waited(e));
         break;
     case SR_DEADLINE_WRITE:
         stalled(e, c, at);

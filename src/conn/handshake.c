@@ -5,7 +5,8 @@
 #include "../net/proxyline.h"
 #include "client.h"
 #include "deadline.h"
-#include "finish.h"
+#include "linger.h"
+#include "protocol.h"
 #include "trouble.h"
 
 #include <errno.h>
@@ -111,12 +112,12 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
         over(e, c);
         sr_transport_free(c->transport);
         c->transport = NULL;
-        sr_finish_refuse(e, c, 400, SR_REFUSED_NOT_TLS, false);
+        sr_conn_refuse(e, c, 400, SR_REFUSED_NOT_TLS);
         return SR_INTAKE_WAIT;
     }
     if (err && !of_proxy && recv(c->source.fd, e->intake.scratch, SR_SCRATCH, MSG_DONTWAIT) > 0) {
         over(e, c); /* it is still sending: a reset could take the alert with it */
-        sr_finish_close(e, c, SR_CLOSED_HANDSHAKE);
+        sr_linger(e, c, SR_CLOSED_HANDSHAKE);
         return SR_INTAKE_WAIT;
     }
     if (err) {
@@ -126,5 +127,5 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
     over(e, c);
     sr_counters_add(&e->row->counters.handshakes, 1);
     sr_deadline_set(e, c, SR_DEADLINE_HEAD);
-    return sr_intake_readable(e, c, task); /* the first request may have come with the end of the handshake */
+    return c->protocol->read(e, c, task); /* the first request may have come with the end of the handshake */
 }

@@ -66,6 +66,7 @@ void sr_engine_free(sr_engine *e)
     sr_accesslog_end(e);
     sr_exchanges_free(&e->exchanges);
     sr_tls_free(e->tls);
+    sr_buffer_free(&e->joined.bytes);
     free(e->intake.scratch);
     free(e);
 }

@@ -1,5 +1,7 @@
 #include "relay.h"
 
+#include "account.h"
+#include "deadline.h"
 #include "pump.h"
 #include "send.h"
 
@@ -89,6 +91,8 @@ static int take(sr_engine *e, sr_conn *c)
     if (n > 0)
         sr_send(e, c, &(struct iovec){e->intake.scratch, (size_t)n}, 1);
     c->exchange->sent = sent;
+    if (n > 0)
+        c->exchange->active_at = e->now;
     return c->gone ? EPIPE : err;
 }
 
@@ -169,4 +173,20 @@ bool sr_relay_busy(const sr_conn *c)
     const sr_pump *p = c->pump;
     return c->out || (c->transport && c->transport->ops->unsent(c->transport)) ||
            (!p->down_ends && recv(p->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
+}
+
+void sr_relay_detach(sr_engine *e, sr_exchange *x)
+{
+    sr_conn *c = x->conn;
+    x->back_at = e->now;
+    sr_account_over(e, x, SR_OVER_TAKEN);
+    if (c->pump && !c->gone) {
+        sr_deadline_clear(e, c);
+        c->state = SR_CONN_TUNNEL;
+        e->n_tunnels++;
+        sr_relay_step(e, c);
+        return;
+    }
+    sr_conn_unwatch(e, c);
+    sr_conn_close(e, c, SR_CLOSED_APPLICATION);
 }

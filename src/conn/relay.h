@@ -25,6 +25,9 @@ void sr_relay_step(sr_engine *e, sr_conn *c);
  */
 void sr_relay_drain(sr_engine *e, sr_conn *c);
 
+/* The application keeps the socket (psgix.io) and will not answer: its request is over, and the edge drops a plain connection. */
+void sr_relay_detach(sr_engine *e, sr_exchange *x);
+
 /* Whether bytes of the application have not been sent to the client. */
 bool sr_relay_busy(const sr_conn *c);
 

@@ -153,7 +153,6 @@ static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip
 
 static void send_or_keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, int more)
 {
-    c->exchange->active_at = e->now;
     if (c->gone)
         return;
     ssize_t sent = c->out ? 0 : send_some(c, iov, n, more);
@@ -169,14 +168,13 @@ void sr_send(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
     send_or_keep(e, c, iov, n, 0);
 }
 
-void sr_send_last(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
+void sr_send_last(sr_engine *e, sr_conn *c, struct iovec *iov, int n, bool kept)
 {
-    send_or_keep(e, c, iov, n, c->exchange->keep_alive ? 0 : MSG_MORE);
+    send_or_keep(e, c, iov, n, kept ? 0 : MSG_MORE);
 }
 
 void sr_send_file(sr_engine *e, sr_conn *c, int fd, off_t offset, uint64_t length)
 {
-    c->exchange->active_at = e->now;
     if (!c->gone)
         keep(e, c, NULL, 0, 0, SR_KEEP_IN_MEMORY); /* the file comes after what is kept */
     if (c->gone)
@@ -189,7 +187,6 @@ void sr_send_head_and_file(sr_engine *e, sr_conn *c, sr_bytes head, int fd, off_
                            sr_parts *parts)
 {
     struct iovec iov = {(char *)(uintptr_t)head.at, head.len};
-    c->exchange->active_at = e->now;
     if (!c->gone) /* behind 100 (Continue), which may be in a spool */
         keep(e, c, &iov, 1, 0, SR_KEEP_IN_MEMORY);
     if (c->gone) {

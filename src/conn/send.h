@@ -13,15 +13,15 @@ void sr_send(sr_engine *e, sr_conn *c, struct iovec *iov, int n);
 
 /*
  * The same for the last bytes of a response. If the connection is closed after them, the kernel holds them
- * back for the FIN, and both travel in one segment.
+ * back for the FIN, and both travel in one segment. `kept`: it is not.
  */
-void sr_send_last(sr_engine *e, sr_conn *c, struct iovec *iov, int n);
+void sr_send_last(sr_engine *e, sr_conn *c, struct iovec *iov, int n, bool kept);
 
 /* Sends a file after what is kept. Takes over fd. Only once for a response. */
 void sr_send_file(sr_engine *e, sr_conn *c, int fd, off_t offset, uint64_t length);
 
 /*
- * The same for a response whose head was not sent yet: both leave together, in sr_finish. `parts`, which is taken over as well, is
+ * The same for a response whose head was not sent yet: both leave together, when the response ends. `parts`, which is taken over as well, is
  * more of the file; NULL: there is none.
  */
 void sr_send_head_and_file(sr_engine *e, sr_conn *c, sr_bytes head, int fd, off_t offset, uint64_t length,

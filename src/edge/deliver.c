@@ -2,15 +2,15 @@
 
 #include "../conn/account.h"
 #include "../conn/deadline.h"
-#include "../conn/finish.h"
-#include "../conn/hsts.h"
+#include "../conn/joined.h"
+#include "../conn/protocol.h"
 #include "../conn/pump.h"
 #include "../conn/relay.h"
 #include "../conn/send.h"
 #include "../conn/slowest.h"
 #include "../conn/spools.h"
 #include "../conn/trouble.h"
-#include "../http1/write.h"
+#include "../http/page.h"
 #include "../net/descriptors.h"
 #include "../share/door.h"
 #include "../share/reply.h"
@@ -29,17 +29,12 @@
 #include <unistd.h>
 
 enum {
-    JOINED_MAX = 16 * 1024, /* small pieces are sent together up to this many bytes */
-    /* pieces up to this size are copied to be sent together: one write is cheaper than two */
-    JOIN_MAX = 2048,
     OTHERS = 64, /* notes that may precede that of a file: from forked children, or for abandoned requests */
 };
 #define FIELDS_MAX (16u * 1024 * 1024) /* of one head; src/worker sends at most as much */
 /* of one response, in memory and file: a worker that has not seen it above SR_PENDING_MAX is at most this far */
 #define PENDING_MAX ((uint64_t)SR_PENDING_MAX + 4 * SR_RING_BYTES)
 #define ENDURED_NS (500 * SR_MILLISECOND) /* that requests wait while workers wait for slow clients */
-/* bytes that a client has not read; above this interim responses are dropped */
-#define INTERIM_MAX (64u * 1024)
 
 /* --- the end of an entry --- */
 
@@ -77,7 +72,7 @@ static void settle(sr_edge *ed, uint32_t slot)
         sr_conn_close(e, c, c->why); /* this calls sr_entry_leave */
         return;
     }
-    if (c->out && !sr_finish_pending(e, c))
+    if (c->out && !c->protocol->writable(e, c))
         return;
     if (!c->out && !x->interim_pending && ed->entries[slot].phase == SR_ENTRY_BODY && e->config.stream_ns)
         sr_deadline_set(e, c, SR_DEADLINE_STREAM);
@@ -86,43 +81,29 @@ static void settle(sr_edge *ed, uint32_t slot)
 
 static void finish(sr_edge *ed, uint32_t slot)
 {
-    sr_entry *en = &ed->entries[slot];
-    sr_exchange *x = en->exchange;
-    if (x && en->left) { /* shorter than its Content-Length: only a close can tell the client */
-        x->keep_alive = false;
-        x->broken = true;
-    }
+    sr_exchange *x = ed->entries[slot].exchange;
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
     if (x)
-        sr_finish(ed->engine, x);
+        x->conn->protocol->end(ed->engine, x);
 }
 
 /* Answers 502 for a worker that has died. The request was read completely, so the connection can be kept. */
 static void bad_gateway(sr_edge *ed, sr_exchange *x)
 {
-    static const char text[] = "502 Bad Gateway\n";
     sr_engine *e = ed->engine;
-    sr_conn *c = x->conn;
-    sr_response r;
-    sr_bytes body = sr_bytes_of(text, x->is_head ? 0 : sizeof text - 1);
-    sr_deadline_clear(e, c);
-    sr_buffer_reset(&ed->head);
-    if (x->interim_pending || sr_response_begin(&r, 502, x->is_head, sr_engine_keeps(e, x)) ||
-        !sr_write_status(&ed->head, 502) ||
-        sr_response_field(&r, &ed->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain")) ||
-        sr_hsts_add(e, c, &r, &ed->head) ||
-        sr_write_end(&r, (sr_version)x->version, &ed->head, sizeof text - 1, e->date, e->config.server) ||
-        !sr_buffer_add_bytes(&ed->head, body)) {
-        sr_finish_refuse(e, c, 502, SR_REFUSED_WORKER, x->is_head);
+    const sr_protocol *protocol = x->conn->protocol;
+    sr_page page;
+    sr_bytes made;
+    sr_page_make(&page, 502);
+    if (x->interim_pending || protocol->head(e, x, &page.head, &made)) {
+        protocol->refuse(e, x, 502, SR_REFUSED_WORKER, NULL);
         return;
     }
-    x->keep_alive = r.keep_alive;
+    sr_deadline_clear(e, x->conn);
     x->refused = SR_REFUSED_WORKER;
-    sr_account_head(x, 502, sr_buffer_len(&ed->head) - body.len);
-    struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
-    sr_send_last(e, c, &iov, 1);
-    sr_finish(e, x);
+    protocol->piece(e, x, sr_page_text(&page), true);
+    protocol->end(e, x);
 }
 
 /* Whether the application, which has the socket (psgix.io), may have written to it: then no response can be told from that. */
@@ -141,26 +122,21 @@ bool sr_deliver_unanswered(sr_edge *ed, const sr_entry *en)
     return en->phase == SR_ENTRY_OPEN && !has_written(en);
 }
 
-bool sr_deliver_whole(const sr_entry *en)
-{
-    return en->phase != SR_ENTRY_OPEN && !en->left && en->response.framing != SR_FRAMING_OPEN;
-}
-
 static void cut(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
     sr_exchange *x = en->exchange;
-    bool open = sr_deliver_unanswered(ed, en), whole = sr_deliver_whole(en);
+    bool open = sr_deliver_unanswered(ed, en);
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
     if (!x)
         return;
     if (open)
         bad_gateway(ed, x);
-    else if (whole)
-        sr_finish(ed->engine, x);
+    else if (sr_exchange_whole(x))
+        x->conn->protocol->end(ed->engine, x);
     else
-        sr_finish_cut(ed->engine, x);
+        x->conn->protocol->cut(ed->engine, x);
 }
 
 void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
@@ -171,7 +147,7 @@ void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
     if (!begun && sr_entry_requeue(ed, slot))
         return;
     bool open = sr_deliver_unanswered(ed, en);
-    if (ended && en->exchange && !sr_deliver_whole(en))
+    if (ended && en->exchange && !sr_exchange_whole(en->exchange))
         sr_report_lost(ed, slot, ended, open ? "the client got 502" : "the response was cut off");
     cut(ed, slot);
 }
@@ -193,36 +169,15 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
                              : SR_TROUBLE_RESET,
                      1, err);
     if (open) {
-        sr_finish_refuse(ed->engine, x->conn, 503, sr_account_lack(err),
-                         x->is_head); /* this calls sr_entry_leave */
+        sr_conn_refuse(ed->engine, x->conn, 503, sr_account_lack(err)); /* this calls sr_entry_leave */
         return;
     }
     sr_entry_leave(ed, x);
     x->conn->why = SR_CLOSED_ERROR;
-    sr_finish_cut(ed->engine, x);
+    x->conn->protocol->cut(ed->engine, x);
 }
 
 /* --- heads --- */
-
-/* Checks each line that the worker has written, and appends it. */
-static sr_response_error fields(sr_edge *ed, sr_response *r, sr_bytes lines, bool interim)
-{
-    while (lines.len) {
-        const char *colon = memchr(lines.at, ':', lines.len);
-        const char *end = colon ? memchr(colon, '\r', lines.len - (size_t)(colon - lines.at)) : NULL;
-        size_t left = end ? lines.len - (size_t)(end - lines.at) : 0;
-        if (left < 2 || end[1] != '\n' || end < colon + 2 || colon[1] != ' ')
-            return SR_RESPONSE_BAD_NAME;
-        sr_bytes name = sr_bytes_of(lines.at, (size_t)(colon - lines.at));
-        sr_bytes value = sr_bytes_of(colon + 2, (size_t)(end - colon) - 2);
-        sr_response_error err = interim ? sr_informational_field(&ed->head, name, value)
-                                        : sr_response_field(r, &ed->head, name, value);
-        if (err)
-            return err;
-        lines = sr_bytes_of(end + 2, left - 2);
-    }
-    return SR_RESPONSE_OK;
-}
 
 /* Appends the fields of this record to those of earlier records. */
 static bool copied(sr_edge *ed, sr_entry *en, const char *at, size_t len, sr_bytes *out)
@@ -236,162 +191,32 @@ static bool copied(sr_edge *ed, sr_entry *en, const char *at, size_t len, sr_byt
     return true;
 }
 
-static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes lines,
+/* Has the head made, which is sent with what follows; an interim one at once. */
+static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes fields,
                                    bool close)
 {
-    sr_engine *e = ed->engine;
+    const sr_engine *e = ed->engine;
     sr_exchange *x = en->exchange;
-    sr_conn *c = x->conn;
-    sr_response *r = &en->response;
-    sr_buffer_reset(&ed->head);
-    sr_response_error err = sr_response_begin(r, h->status, x->is_head, sr_engine_keeps(e, x) && !close);
-    if (!err && !sr_write_status(&ed->head, h->status))
-        err = SR_RESPONSE_NO_MEMORY;
-    if (!err)
-        err = fields(ed, r, lines, false);
-    if (!err && h->app_length != SR_REPLY_LENGTH_UNKNOWN && h->app_length > INT64_MAX)
-        err = SR_RESPONSE_BAD_LENGTH;
-    r->app_length = h->app_length;
-    if (!err)
-        err = sr_hsts_add(e, c, r, &ed->head);
-    if (!err)
-        err = sr_write_end(r, (sr_version)x->version, &ed->head, h->length, e->date, e->config.server);
-    if (err)
+    sr_head head = {h->status, fields, h->length, h->app_length, close};
+    sr_bytes made;
+    sr_response_error err = x->conn->protocol->head(ed->engine, x, &head, &made);
+    if (err || h->status < 200)
         return err;
-    x->keep_alive = r->keep_alive;
-    if (r->framing == SR_FRAMING_OPEN && x->version == SR_HTTP_1_0 && !c->borrowed)
-        sr_conn_resets(c);
-    sr_account_head(x, h->status, sr_buffer_len(&ed->head));
-    sr_log_head(ed, en);
-    en->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
+    sr_log_head(ed, en, made);
     /* limited to what is possible: the worker may have begun after this turn of the loop has */
     x->given_at = h->began < x->ready_at ? x->ready_at : h->began > e->now ? e->now : h->began;
     return SR_RESPONSE_OK;
-}
-
-/* --- bodies --- */
-
-/*
- * An application that writes ten bytes at a time must not cost a system call for each write: what its worker
- * has written by now is sent at once. The pieces keep their framing, and none waits beyond the end of
- * sr_deliver.
- */
-static void flush(sr_edge *ed)
-{
-    struct iovec iov = {sr_buffer_at(&ed->joined.bytes), sr_buffer_len(&ed->joined.bytes)};
-    sr_exchange *x = ed->joined.of;
-    ed->joined.of = NULL;
-    if (x)
-        sr_send(ed->engine, x->conn, &iov, 1);
-    sr_buffer_reset(&ed->joined.bytes);
-}
-
-/* False: the piece is too long, or there is no memory for it. */
-static bool join(sr_edge *ed, sr_exchange *x, const struct iovec *iov, int n)
-{
-    size_t len = 0;
-    for (int i = 0; i < n; i++)
-        len += iov[i].iov_len;
-    if (len > JOIN_MAX || sr_buffer_len(&ed->joined.bytes) + len > JOINED_MAX ||
-        !sr_buffer_reserve(&ed->joined.bytes, len))
-        return false;
-    for (int i = 0; i < n; i++)
-        sr_buffer_add(&ed->joined.bytes, iov[i].iov_base, iov[i].iov_len);
-    ed->joined.of = x;
-    return true;
-}
-
-/* Sends bytes of the body in their framing, after ed->head if `headed`. */
-static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last)
-{
-    sr_engine *e = ed->engine;
-    struct iovec iov[6];
-    char size[18];
-    int n = 1; /* the first is for the pieces that were joined */
-    sr_response_framing framing = en->response.framing;
-    bool chunked = sr_write_chunked(&en->response, (sr_version)en->exchange->version);
-    if (framing == SR_FRAMING_LENGTH && body.len > en->left)
-        body.len = (size_t)en->left; /* the body is cut at the application's Content-Length */
-    if (framing == SR_FRAMING_NONE)
-        body.len = 0;
-    en->left -= framing == SR_FRAMING_LENGTH ? body.len : 0;
-    if (headed && body.len && body.len <= JOIN_MAX && framing == SR_FRAMING_LENGTH &&
-        sr_buffer_add_bytes(&ed->head, body))
-        body.len = 0;
-    if (headed)
-        iov[n++] = (struct iovec){sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
-    if (body.len && chunked)
-        iov[n++] = (struct iovec){size, sr_write_chunk_head(size, body.len)};
-    if (body.len)
-        iov[n++] = (struct iovec){(char *)(uintptr_t)body.at, body.len};
-    if (body.len && chunked)
-        iov[n++] = (struct iovec){"\r\n", 2};
-    if (last && chunked)
-        iov[n++] = (struct iovec){"0\r\n\r\n", 5};
-    if (!last && join(ed, en->exchange, iov + 1, n - 1))
-        return;
-    struct iovec *first = iov;
-    iov[0] = (struct iovec){sr_buffer_at(&ed->joined.bytes), sr_buffer_len(&ed->joined.bytes)};
-    if (!ed->joined.of) {
-        first++;
-        n--;
-    }
-    ed->joined.of = NULL;
-    if (last && n)
-        sr_send_last(e, en->exchange->conn, first, n);
-    else if (n)
-        sr_send(e, en->exchange->conn, first, n);
-    sr_buffer_reset(&ed->joined.bytes);
 }
 
 /* --- records --- */
 
 typedef enum took { TOOK, TOOK_BAD } took;
 
-/*
- * Not in response to HEAD: proxies that do not know interim responses take any response to HEAD for the final one, as
- * it has no body, and give the response that follows to the next client on this connection. So --informational can't
- * allow it. Without HEAD they read on until the connection is closed, which only spoils the response; so it can.
- */
-static bool informs(const sr_edge *ed, const sr_exchange *x)
-{
-    const sr_config *config = &ed->engine->config;
-    if (x->version == SR_HTTP_1_0 || x->is_head) /* never sent to a 1.0 client (RFC 9110 15.2) */
-        return false;
-    if (config->informational != SR_INFORMATIONAL_DIRECT)
-        return config->informational == SR_INFORMATIONAL_ON;
-    return !x->proxied && !config->proxy_protocol && !ed->engine->listeners.at[x->conn->listener].is_unix;
-}
-
-static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes lines)
-{
-    sr_exchange *x = en->exchange;
-    sr_conn *c = x->conn;
-    sr_buffer_reset(&ed->head);
-    sr_response_error err = !sr_informational_status(h->status)      ? SR_RESPONSE_BAD_STATUS
-                            : !sr_write_status(&ed->head, h->status) ? SR_RESPONSE_NO_MEMORY
-                                                                     : SR_RESPONSE_OK;
-    if (!err)
-        err = fields(ed, NULL, lines, true);
-    if (!err && !sr_buffer_add(&ed->head, "\r\n", 2))
-        err = SR_RESPONSE_NO_MEMORY;
-    if (err) /* for lack of memory it is dropped */
-        return err == SR_RESPONSE_NO_MEMORY ? TOOK : TOOK_BAD;
-    if (!informs(ed, x) || pending(c) > INTERIM_MAX)
-        return TOOK;
-    struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
-    sr_send(ed->engine, c, &iov, 1);
-    sr_counters_add(&ed->engine->row->counters.responses[0], 1);
-    x->sent = 0;
-    x->interim_pending = c->out != NULL;
-    return TOOK;
-}
-
 static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *payload, size_t len)
 {
     sr_entry *en = &ed->entries[slot];
     sr_reply_head h;
-    sr_bytes lines;
+    sr_bytes fields;
     if (en->phase == SR_ENTRY_BODY || len < sizeof h)
         return TOOK_BAD;
     memcpy(&h, payload, sizeof h);
@@ -399,11 +224,11 @@ static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *p
     if (h.fields > len - sizeof h || is_interim != (h.status < 200))
         return TOOK_BAD;
     if (en->phase == SR_ENTRY_OPEN) {
-        bool kept = copied(ed, en, payload + sizeof h, h.fields, &lines);
-        if (is_interim) {
-            took result = kept ? interim(ed, en, &h, lines) : TOOK;
+        bool kept = copied(ed, en, payload + sizeof h, h.fields, &fields);
+        if (is_interim) { /* for lack of memory it is dropped */
+            sr_response_error err = kept ? head_make(ed, en, &h, fields, false) : SR_RESPONSE_NO_MEMORY;
             sr_buffer_free(&en->fields); /* these fields do not belong to the head that follows */
-            return result;
+            return err && err != SR_RESPONSE_NO_MEMORY ? TOOK_BAD : TOOK;
         }
         if (rec->flags & SR_REPLY_OWN && has_written(en)) {
             cut(ed, slot);
@@ -411,7 +236,7 @@ static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *p
         }
         sr_deadline_clear(ed->engine, en->exchange->conn);
         sr_response_error err =
-            kept ? head_make(ed, en, &h, lines, rec->flags & SR_REPLY_CLOSE) : SR_RESPONSE_NO_MEMORY;
+            kept ? head_make(ed, en, &h, fields, rec->flags & SR_REPLY_CLOSE) : SR_RESPONSE_NO_MEMORY;
         if (err && err != SR_RESPONSE_NO_MEMORY)
             return TOOK_BAD;
         sr_buffer_free(&en->fields);
@@ -420,7 +245,7 @@ static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *p
         } else {
             en->phase = SR_ENTRY_BODY;
             sr_bytes body = sr_bytes_of(payload + sizeof h + h.fields, len - sizeof h - h.fields);
-            put(ed, en, body, true, last);
+            en->exchange->conn->protocol->piece(ed->engine, en->exchange, body, last);
         }
     }
     if (last)
@@ -503,17 +328,14 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
     /* reading from anything but a regular file could block, or never end */
     bool sound = len == sizeof f && en->phase != SR_ENTRY_OPEN && f.offset <= INT64_MAX &&
                  f.length <= INT64_MAX - f.offset && !en->filed && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    bool wanted = sound && en->phase == SR_ENTRY_BODY && en->response.framing == SR_FRAMING_LENGTH;
-    if (!sound || !wanted) {
+    if (!sound || en->phase != SR_ENTRY_BODY) {
         sr_descriptors_discard(fd);
         return sound ? TOOK : TOOK_BAD;
     }
-    if (f.length > en->left)
-        f.length = en->left;
-    en->left -= f.length;
-    en->filed = true;
     sr_conn *c = en->exchange->conn;
-    sr_send_file(ed->engine, c, fd, (off_t)f.offset, f.length);
+    const sr_content content = {fd, (off_t)f.offset, f.length, NULL};
+    en->filed = true;
+    c->protocol->file(ed->engine, en->exchange, &content);
     if (f.leased && c->out)
         sr_leased_add(ed->engine, c->out);
     if (c->out && c->borrowed)
@@ -530,13 +352,13 @@ static took taken(sr_edge *ed, uint32_t slot)
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
     if (x)
-        sr_finish_detach(ed->engine, x);
+        sr_relay_detach(ed->engine, x);
     return TOOK;
 }
 
 /*
  * Records that may come between two joined pieces or after the last: they touch the connection only through
- * put.
+ * sr_protocol.piece.
  */
 static bool joins(uint16_t kind)
 {
@@ -546,7 +368,7 @@ static bool joins(uint16_t kind)
 /* The application has nothing to send for now. */
 static void probe(sr_edge *ed, sr_conn *c)
 {
-    flush(ed);
+    sr_joined_flush(ed->engine);
     sr_presence_probe(ed, c);
 }
 
@@ -560,9 +382,10 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
     sr_entry *en = &ed->entries[rec->slot];
     sr_conn *c = en->exchange ? en->exchange->conn : NULL;
     en->spoken = true;
-    if (ed->joined.of && (en->exchange != ed->joined.of || !joins(rec->kind) || c->pump))
-        flush(ed);
-    if (c && c->pump && !ed->joined.of)
+    const sr_conn *joined = ed->engine->joined.of;
+    if (joined && (c != joined || !joins(rec->kind) || c->pump))
+        sr_joined_flush(ed->engine);
+    if (c && c->pump && !ed->engine->joined.of)
         sr_relay_drain(ed->engine, c);
     switch (rec->kind) {
     case SR_REPLY_INTERIM:
@@ -576,7 +399,7 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
         if (c && pending(c) > PENDING_MAX) /* it does not wait */
             return TOOK_BAD;
         if (en->phase == SR_ENTRY_BODY && len)
-            put(ed, en, sr_bytes_of(payload, len), false, false);
+            c->protocol->piece(ed->engine, en->exchange, sr_bytes_of(payload, len), false);
         else if (en->phase == SR_ENTRY_BODY)
             probe(ed, c);
         return TOOK;
@@ -586,7 +409,7 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
         if (en->phase == SR_ENTRY_OPEN)
             return TOOK_BAD;
         if (en->phase == SR_ENTRY_BODY)
-            put(ed, en, sr_bytes_of("", 0), false, true);
+            c->protocol->piece(ed->engine, en->exchange, sr_bytes_of("", 0), true);
         finish(ed, rec->slot);
         return TOOK;
     case SR_REPLY_LOG:
@@ -646,14 +469,15 @@ void sr_deliver(sr_edge *ed, sr_edge_worker *m)
             break;
         took t = r == SR_RING_RECORD ? record(ed, m, &rec, payload) : TOOK_BAD;
         if (t == TOOK_BAD) {
-            flush(ed);
+            sr_joined_flush(ed->engine);
             sr_deliver_broken(ed, m, "sent an invalid message to the edge");
             break;
         }
         last = rec.slot;
         sr_ring_done(&m->reader);
     }
-    flush(ed);
+    if (ed->engine->joined.of)
+        sr_joined_flush(ed->engine);
     if (last != UINT32_MAX && ed->entries[last].number)
         settle(ed, last);
     sr_ring_tell(&m->reader);

@@ -42,9 +42,6 @@ void sr_deliver_writable(sr_edge *ed, sr_exchange *x);
  */
 bool sr_deliver_unanswered(sr_edge *ed, const sr_entry *en);
 
-/* Whether the response is complete by its framing, whatever its worker still sends. */
-bool sr_deliver_whole(const sr_entry *en);
-
 /*
  * The worker that had the request is gone (`pid`), or is broken (pid 0). If the application has not been
  * called yet, the request goes back into the queue. Otherwise its client gets 502, or sees that the response

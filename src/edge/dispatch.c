@@ -2,6 +2,7 @@
 
 #include "../conn/account.h"
 #include "../conn/deadline.h"
+#include "../conn/protocol.h"
 #include "../conn/trouble.h"
 #include "../net/memfile.h"
 #include "files.h"
@@ -71,7 +72,8 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
         if (sr_text_copies(ed) &&
             !(sr_buffer_add(&en->request, t->request, parse) && sr_buffer_add(&en->request, t->base, head)))
             sr_buffer_free(&en->request); /* its log line will lack values */
-        sr_buffer_add_bytes(&en->line, sr_text_line_of(t->request, t->base));
+        char line[SR_LINE_MAX];
+        sr_buffer_add(&en->line, line, sr_text_request_line(t->request, t->base, line));
         files |= SR_FILE_REQUEST;
     } else {
         memcpy(s->data, t->request,
@@ -106,7 +108,7 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     sr_slot *s = room ? sr_queue_slot(&ed->queue, &index) : NULL;
     if (!s) {
         sr_trouble_count(e, SR_TROUBLE_QUEUE, 1, 0);
-        sr_intake_refuse(e, task, 503, SR_REFUSED_QUEUE);
+        sr_intake_refuse(e, task, 503, SR_REFUSED_QUEUE, NULL);
         return;
     }
     sr_entry *en = &ed->entries[index];
@@ -114,10 +116,10 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
         int err = errno;
         sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, err);
         sr_queue_release(&ed->queue, index);
-        sr_intake_refuse(e, task, 503, sr_account_lack(err));
+        sr_intake_refuse(e, task, 503, sr_account_lack(err), NULL);
         return;
     }
-    sr_intake_close(e, x->conn);
+    x->conn->protocol->taken(e, x);
     x->given_at = 0;
     x->slot = index + 1;
     en->exchange = x;
@@ -126,7 +128,6 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     en->trusted = x->trusted;
     en->row = en->doubts = 0;
     ed->mend.each_ns = 0; /* so that mend.c looks at it soon */
-    en->left = 0;
     en->number = sr_queue_put(&ed->queue, index);
     sr_deadline_set(e, x->conn, SR_DEADLINE_LOOK);
 }

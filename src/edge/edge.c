@@ -7,14 +7,16 @@
 #include "../conn/capacity.h"
 #include "../conn/deadline.h"
 #include "../conn/expire.h"
-#include "../conn/finish.h"
 #include "../conn/handshake.h"
 #include "../conn/lifetime.h"
+#include "../conn/linger.h"
 #include "../conn/listener.h"
+#include "../conn/protocol.h"
 #include "../conn/pump.h"
 #include "../conn/relay.h"
 #include "../conn/slowest.h"
 #include "../conn/trouble.h"
+#include "../h1/h1.h"
 #include "../log/sink.h"
 #include "../net/pidfd.h"
 #include "../share/door.h"
@@ -134,6 +136,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         atomic_store_explicit(&ed->engine->row->started, sr_clock_monotonic(), memory_order_relaxed);
         atomic_store_explicit(&ed->engine->row->pid, getpid(), memory_order_relaxed);
     }
+    ed->engine->protocol = &sr_h1;
     ed->engine->left = left;
     ed->engine->expired = expired;
     ed->engine->with = ed;
@@ -235,9 +238,8 @@ void sr_edge_free(sr_edge *ed)
     if (ed->keys.fd >= 0)
         close(ed->keys.fd);
     sr_queue_free(&ed->queue);
-    sr_buffer_free(&ed->head);
+    sr_buffer_free(&ed->text);
     sr_buffer_free(&ed->copy);
-    sr_buffer_free(&ed->joined.bytes);
     if (ed->doorbell.fd >= 0)
         close(ed->doorbell.fd);
     if (ed->signals.fd >= 0)
@@ -344,14 +346,14 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
     case SR_CONN_IDLE:
     case SR_CONN_HEAD:
     case SR_CONN_BODY:
-        if (sr_link_alone(&c->buffered) && sr_intake_readable(e, c, &task) == SR_INTAKE_READY)
+        if (sr_link_alone(&c->buffered) && c->protocol->read(e, c, &task) == SR_INTAKE_READY)
             sr_dispatch(ed, &task);
         return;
     case SR_CONN_FLUSH:
-        sr_finish_writable(e, c);
+        c->protocol->writable(e, c);
         return;
     case SR_CONN_LINGER:
-        sr_finish_lingering(e, c);
+        sr_linger_read(e, c);
         return;
     case SR_CONN_HANDSHAKE:
         sr_handshake_event(e, c);
@@ -436,7 +438,7 @@ static void buffered(sr_edge *ed)
         sr_link_remove(&c->buffered);
         if (c->pump)
             sr_relay_step(e, c);
-        else if (sr_intake_buffered(e, c, &task) == SR_INTAKE_READY)
+        else if (c->protocol->read(e, c, &task) == SR_INTAKE_READY)
             sr_dispatch(ed, &task);
     }
 }

@@ -19,7 +19,6 @@
  * Failure: nothing that one client or worker does, and no lack of memory or descriptors, ends the process.
  */
 #include "../conn/engine.h"
-#include "../http/response.h"
 #include "../share/common.h"
 #include "../share/queue.h"
 #include "setup.h"
@@ -88,13 +87,11 @@ typedef struct sr_entry {
     sr_link abandoned; /* in sr_edge.abandoned, or alone */
     int64_t due_at;    /* in that list: monotonic ns at which it takes too long */
     sr_buffer line;    /* method and target, when head and body are in a file */
-    sr_response response;
-    uint64_t left;    /* SR_FRAMING_LENGTH: bytes of the body still to be sent */
-    uint64_t lent_at; /* when the application got the socket: see sr_send_total; 0: unknown */
-    sr_buffer fields; /* of a response head that comes in several records */
-    int request_fd;   /* file of head and body, for the worker to ask for; -1: none. Owned */
-    int body_fd;      /* likewise, of the body alone */
-    uint64_t spooled; /* bytes of that */
+    uint64_t lent_at;  /* when the application got the socket: see sr_send_total; 0: unknown */
+    sr_buffer fields;  /* of a response head that comes in several records */
+    int request_fd;    /* file of head and body, for the worker to ask for; -1: none. Owned */
+    int body_fd;       /* likewise, of the body alone */
+    uint64_t spooled;  /* bytes of that */
 
     /* for the access log */
     sr_buffer values;  /* payloads of the LOG records, see share/reply.h */
@@ -124,11 +121,6 @@ typedef struct sr_visitors { /* private to crew.c */
     sr_source visitors[SR_VISITORS_MAX]; /* fd -1: unused */
     unsigned next_visitor;
 } sr_visitors;
-
-typedef struct sr_joined { /* private to deliver.c: small pieces of one response that are sent together */
-    sr_buffer bytes;
-    sr_exchange *of; /* NULL: there are none */
-} sr_joined;
 
 typedef struct
     sr_held {        /* of deliver.c: workers that wait, as there is no room for what clients have not read */
@@ -190,13 +182,12 @@ typedef struct sr_edge {
     uint32_t slots;
     sr_link abandoned; /* entries whose client is gone and whose worker is watched on, in order of due_at */
     int64_t nudged_at; /* since when a request waits, or a worker was last woken for it; 0: none waits */
-    sr_buffer head;    /* scratch: the head that is being made */
+    sr_buffer text;    /* scratch: fields of a response that the edge makes, or bytes of a file */
     sr_buffer copy;    /* scratch: fields of a record, copied from the ring */
     sr_source keys;    /* line to the keeper (keys.h); fd -1: there is none */
 
     /* what belongs to one file */
     sr_visitors lobby;
-    sr_joined joined;
     sr_held held;
     sr_mending mend;
     sr_ending stop;

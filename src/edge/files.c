@@ -4,10 +4,7 @@
 #include "files.h"
 
 #include "../conn/capacity.h"
-#include "../conn/hsts.h"
-#include "../conn/send.h"
-#include "../http/status.h"
-#include "../http1/write.h"
+#include "../http/page.h"
 #include "../net/tempfile.h"
 #include "../static/fields.h"
 #include "answer.h"
@@ -18,15 +15,13 @@
 #include <unistd.h>
 
 enum {
-    COPY_MAX =
-        32 * 1024, /* bytes of a file that are read and sent with the head: one call less than sendfile */
-    TEXT_MAX = 64, /* "405 Method Not Allowed\n" */
-};
+    COPY_MAX = 32 * 1024
+}; /* bytes of a file that are read and sent with the head: one call less than sendfile */
 
 /* What is to be sent behind the head. */
 typedef struct content {
-    char text[TEXT_MAX]; /* of an answer that is no file */
-    uint64_t length;     /* of all of it */
+    sr_page page;    /* of an answer that is no file */
+    uint64_t length; /* of all of it */
     char boundary[SR_BOUNDARY_MAX + 1];
     sr_parts *parts; /* several ranges: owned until they are sent */
 } content;
@@ -67,6 +62,7 @@ static bool parts_make(const sr_found *f, content *is)
 static bool content_make(const sr_found *f, content *is)
 {
     *is = (content){0};
+    sr_page_make(&is->page, f->status);
     if (f->status == 200)
         is->length = f->size;
     else if (f->status == 206 && f->ranges.n == 1)
@@ -74,36 +70,34 @@ static bool content_make(const sr_found *f, content *is)
     else if (f->status == 206)
         return parts_make(f, is);
     else if (f->status != 304)
-        is->length = (uint64_t)snprintf(is->text, sizeof is->text, "%d %s\n", f->status,
-                                        sr_status_reason(f->status).at);
+        is->length = is->page.head.length;
     return true;
 }
 
-/* Makes the head in ed->head. */
-static bool head_make(sr_edge *ed, const sr_found *f, const sr_task *task, const content *is, sr_response *r)
+/* Makes the head. False: there is no memory, and the task is as it was. */
+static bool begin(sr_edge *ed, const sr_found *f, sr_task *task, const content *is)
 {
-    sr_engine *e = ed->engine;
-    const sr_exchange *x = task->exchange;
-    sr_buffer_reset(&ed->head);
-    if (sr_response_begin(r, f->status, x->is_head, sr_engine_keeps(e, x)) ||
-        !sr_write_status(&ed->head, f->status) ||
-        sr_fields_add(f, task->request, task->base, e->wall, boundary_of(is), r, &ed->head))
+    sr_buffer_reset(&ed->text);
+    if (!sr_fields_add(f, task->request, task->base, ed->engine->wall, boundary_of(is), &ed->text))
         return false;
-    if (x->is_head && !is->length && f->status == 200 && /* otherwise 0 counts as unknown with HEAD */
-        sr_response_field(r, &ed->head, SR_BYTES("Content-Length"), SR_BYTES("0")))
-        return false;
-    return !sr_hsts_add(e, x->conn, r, &ed->head) &&
-           !sr_write_end(r, (sr_version)x->version, &ed->head, is->length, e->date, e->config.server);
+    bool empty = f->is_head && !is->length && f->status == 200; /* otherwise 0 counts as unknown with HEAD */
+    sr_head head = {.status = f->status,
+                    .fields = sr_bytes_of(sr_buffer_at(&ed->text), sr_buffer_len(&ed->text)),
+                    .length = is->length,
+                    .app_length = empty ? 0 : SR_LENGTH_UNKNOWN};
+    return sr_answer_begin(ed, task, &head);
 }
 
-/* Appends a file, or a part of it, to the head. False: it is too large for that, or cannot be read now. */
-static bool appended(sr_edge *ed, int fd, off_t from, uint64_t length)
+/* Reads a file, or a part of it, to ed->text. False: it is too large for that, or cannot be read now. */
+static bool copied(sr_edge *ed, int fd, off_t from, uint64_t length)
 {
-    if (length > COPY_MAX || !sr_buffer_reserve(&ed->head, (size_t)length))
+    sr_buffer *to = &ed->text;
+    sr_buffer_reset(to);
+    if (length > COPY_MAX || !sr_buffer_reserve(to, (size_t)length))
         return false;
-    if (sr_tempfile_read(fd, ed->head.data + ed->head.end, (size_t)length, from) != (ssize_t)length)
+    if (sr_tempfile_read(fd, to->data, (size_t)length, from) != (ssize_t)length)
         return false;
-    ed->head.end += (size_t)length;
+    to->end = (size_t)length;
     return true;
 }
 
@@ -112,28 +106,19 @@ static off_t first_byte(const sr_found *f)
     return f->ranges.n ? (off_t)f->ranges.at[0].first : 0;
 }
 
-/* Appends all that belongs behind the head. False: a file has to be sent by itself. */
-static bool body_append(sr_edge *ed, const sr_found *f, const content *is)
+static void send_body(sr_edge *ed, sr_exchange *x, sr_found *f, content *is)
 {
-    if (f->is_head)
-        return true;
-    if (f->fd < 0)
-        return sr_buffer_add(&ed->head, is->text, strlen(is->text));
-    return !is->parts && appended(ed, f->fd, first_byte(f), is->length);
-}
-
-/* Sends what is in ed->head, and the file if that is not in it. */
-static void send_all(sr_edge *ed, sr_conn *c, sr_found *f, content *is, bool all)
-{
-    struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
-    if (all) {
-        sr_send_last(ed->engine, c, &iov, 1);
-        if (f->fd >= 0)
-            close(f->fd);
+    const sr_protocol *protocol = x->conn->protocol;
+    if (!f->is_head && f->fd >= 0 && (is->parts || !copied(ed, f->fd, first_byte(f), is->length))) {
+        const sr_content file = {f->fd, first_byte(f), is->parts ? 0 : is->length, is->parts};
+        protocol->file(ed->engine, x, &file);
         return;
     }
-    sr_send_head_and_file(ed->engine, c, sr_bytes_of(iov.iov_base, iov.iov_len), f->fd, first_byte(f),
-                          is->parts ? 0 : is->length, is->parts);
+    sr_bytes body =
+        f->fd < 0 ? sr_page_text(&is->page) : sr_bytes_of(sr_buffer_at(&ed->text), sr_buffer_len(&ed->text));
+    protocol->piece(ed->engine, x, body, true);
+    if (f->fd >= 0)
+        close(f->fd);
 }
 
 /* Looks for it; if no descriptor is free, once more when an idle connection was closed for it. */
@@ -156,7 +141,6 @@ static void refuse(sr_edge *ed, sr_task *task, const sr_found *f, int err)
 bool sr_files_answer(sr_edge *ed, sr_mounts *mounts, sr_task *task)
 {
     sr_exchange *x = task->exchange;
-    sr_response r;
     sr_found f;
     content is;
     if (!find(ed, mounts, task, &f))
@@ -165,20 +149,13 @@ bool sr_files_answer(sr_edge *ed, sr_mounts *mounts, sr_task *task)
         refuse(ed, task, &f, f.error);
         return true;
     }
-    if (!content_make(&f, &is) || !head_make(ed, &f, task, &is, &r)) {
+    if (!content_make(&f, &is) || !begin(ed, &f, task, &is)) {
         sr_parts_free(is.parts);
         refuse(ed, task, &f, ENOMEM);
         return true;
     }
-    size_t len = sr_buffer_len(&ed->head);
-    bool all = body_append(ed, &f, &is);
-    if (!all && f.fd < 0) {
-        refuse(ed, task, &f, ENOMEM);
-        return true;
-    }
-    sr_answer_begin(ed, task, &r, len);
     sr_counters_add(&ed->engine->row->counters.files, 1);
-    send_all(ed, x->conn, &f, &is, all);
-    sr_answer_end(ed, x);
+    send_body(ed, x, &f, &is);
+    x->conn->protocol->end(ed->engine, x);
     return true;
 }

@@ -4,7 +4,7 @@
 #include "limits.h"
 
 #include "../conn/deadline.h"
-#include "../conn/finish.h"
+#include "../conn/protocol.h"
 #include "crew.h"
 #include "deliver.h"
 #include "entry.h"
@@ -81,7 +81,7 @@ static bool dropped(sr_edge *ed, sr_exchange *x)
     }
     if (!ended || !gave_up(ed, x) || !take_back(ed, x))
         return false;
-    sr_finish_refuse(e, c, 503, SR_REFUSED_HALF_CLOSED, x->is_head);
+    sr_conn_refuse(e, c, 503, SR_REFUSED_HALF_CLOSED);
     return true;
 }
 
@@ -153,7 +153,7 @@ static void call_over(sr_edge *ed, sr_exchange *x)
     if (gone)
         sr_conn_close(e, x->conn, SR_CLOSED_CLIENT);
     else
-        sr_finish_refuse(e, x->conn, 504, SR_REFUSED_REQUEST_TIMEOUT, x->is_head);
+        sr_conn_refuse(e, x->conn, 504, SR_REFUSED_REQUEST_TIMEOUT);
 }
 
 static void stream_over(sr_edge *ed, sr_exchange *x)
@@ -169,18 +169,18 @@ static void stream_over(sr_edge *ed, sr_exchange *x)
         say_late(ed, slot, false);
         return;
     }
-    bool whole = sr_deliver_whole(en); /* the client has all of it, but the worker has not come to its end */
+    bool whole = sr_exchange_whole(x); /* the client has all of it, but the worker has not come to its end */
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_STREAM], 1);
     en->late =
         sr_report_late(ed, slot, ed->workers[row].pid, "paused within its response", e->now - active_at,
                        whole ? "the response was complete" : "the response was cut off");
     sr_entry_leave(ed, x);
     if (whole) {
-        sr_finish(e, x);
+        x->conn->protocol->end(e, x);
         return;
     }
     x->conn->why = SR_CLOSED_ERROR;
-    sr_finish_cut(e, x);
+    x->conn->protocol->cut(e, x);
 }
 
 /* A worker runs the request. --request-timeout counts from when the request was complete. */

@@ -114,24 +114,28 @@ void sr_log_close(sr_edge *ed)
     ed->log = NULL;
 }
 
-void sr_log_head(sr_edge *ed, sr_entry *en)
+/* Keeps the fields of a head that the format asks for. Without memory the line will lack values. */
+static void keep_outs(const sr_log *log, sr_bytes head, sr_buffer *outs)
 {
-    if (!ed->log || !ed->log->outs)
-        return;
     size_t count;
-    const sr_logitem *items = sr_logformat_items(ed->log->format, &count);
-    sr_bytes head = sr_bytes_of(sr_buffer_at(&ed->head), sr_buffer_len(&ed->head));
-    sr_buffer_reset(&en->outs);
-    for (size_t i = 0; i < count; i++) {
+    const sr_logitem *items = sr_logformat_items(log->format, &count);
+    sr_buffer_reset(outs);
+    for (size_t i = 0; log->outs && i < count; i++) {
         if (items[i].kind != SR_LOG_OUT)
             continue;
         sr_bytes value = sr_logformat_field(head, items[i].name);
         sr_reply_value v = {(uint32_t)i, value.at ? (uint32_t)value.len : SR_REPLY_NO_VALUE};
-        if (!sr_buffer_reserve(&en->outs, sizeof v + value.len))
-            return; /* the line will lack values */
-        sr_buffer_add(&en->outs, &v, sizeof v);
-        sr_buffer_add_bytes(&en->outs, value);
+        if (!sr_buffer_reserve(outs, sizeof v + value.len))
+            return;
+        sr_buffer_add(outs, &v, sizeof v);
+        sr_buffer_add_bytes(outs, value);
     }
+}
+
+void sr_log_head(sr_edge *ed, sr_entry *en, sr_bytes head)
+{
+    if (ed->log && ed->log->outs)
+        keep_outs(ed->log, head, &en->outs);
 }
 
 bool sr_log_values(sr_edge *ed, sr_entry *en, const char *at, size_t len)
@@ -223,14 +227,8 @@ void sr_log_offer_task(sr_edge *ed, const sr_task *task, sr_bytes head)
     r->tls = sr_transport_facts(x->conn->transport);
     log->source.wall = x->ready_at + ed->engine->wall_offset;
     log->source.pid = log->pid;
-    ed->engine->log->response = head;
+    keep_outs(log, head, &log->outs_of);
     sr_accesslog_offer(ed->engine, x, &log->source);
-}
-
-void sr_log_offered(sr_edge *ed)
-{
-    if (ed->log)
-        ed->engine->log->response = none;
 }
 
 void sr_log_replace(sr_edge *ed, int fd)

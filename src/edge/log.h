@@ -15,8 +15,8 @@
 int sr_log_open(sr_edge *ed, const sr_setup *s); /* 0 or errno. Takes over s->log.fd */
 void sr_log_close(sr_edge *ed);                  /* after sr_engine_free, which writes the last lines */
 
-/* ed->head holds the head of this response: keeps the fields that the format asks for. */
-void sr_log_head(sr_edge *ed, sr_entry *en);
+/* `head` is that of this response, as lines: keeps the fields that the format asks for. */
+void sr_log_head(sr_edge *ed, sr_entry *en, sr_bytes head);
 
 /* The worker has sent values of the line (SR_REPLY_LOG). False: more than is allowed. */
 bool sr_log_values(sr_edge *ed, sr_entry *en, const char *at, size_t len);
@@ -27,11 +27,8 @@ bool sr_log_values(sr_edge *ed, sr_entry *en, const char *at, size_t len);
  */
 void sr_log_offer(sr_edge *ed, uint32_t slot);
 
-/*
- * The same for a request that no worker gets, with `head`, that of its response: until sr_log_offered.
- */
+/* The same for a request that no worker gets, with the head of its response: until the request is taken. */
 void sr_log_offer_task(sr_edge *ed, const sr_task *task, sr_bytes head);
-void sr_log_offered(sr_edge *ed);
 
 /* The log file was rotated: from now on lines go to fd, which is taken over. */
 void sr_log_replace(sr_edge *ed, int fd);

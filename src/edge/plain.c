@@ -1,8 +1,7 @@
 #include "plain.h"
 
-#include "../conn/send.h"
+#include "../http/page.h"
 #include "../http/target.h"
-#include "../http1/write.h"
 #include "answer.h"
 #include "files.h"
 
@@ -70,49 +69,41 @@ static int location(const sr_edge *ed, const sr_task *task, sr_buffer *out)
     return whole ? 0 : ENOMEM;
 }
 
-/*
- * 308, not 301: that one lets a client turn POST into GET (RFC 9110 15.4.2). Makes the response in ed->head; *len is the length
- * of its head. False: no memory.
- */
-static bool response_make(sr_edge *ed, const sr_task *task, sr_bytes to, sr_response *r, size_t *len)
+/* 308, not 301: that one lets a client turn POST into GET (RFC 9110 15.4.2). 0, or why there is no answer. */
+static int answer(sr_edge *ed, sr_task *task, sr_page *page)
 {
-    static const char text[] = "308 Permanent Redirect\n";
-    sr_engine *e = ed->engine;
-    const sr_exchange *x = task->exchange;
-    sr_buffer_reset(&ed->head);
-    if (sr_response_begin(r, 308, x->is_head, sr_engine_keeps(e, x)) || !sr_write_status(&ed->head, 308) ||
-        sr_response_field(r, &ed->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain")) ||
-        sr_response_field(r, &ed->head, SR_BYTES("Location"), to) ||
-        sr_write_end(r, (sr_version)x->version, &ed->head, sizeof text - 1, e->date, e->config.server))
-        return false;
-    *len = sr_buffer_len(&ed->head);
-    return x->is_head || sr_buffer_add(&ed->head, text, sizeof text - 1);
+    sr_buffer *fields = &ed->text;
+    sr_page_make(page, 308);
+    sr_buffer_reset(fields);
+    if (!sr_buffer_add_bytes(fields, page->head.fields) ||
+        !sr_buffer_add_bytes(fields, SR_BYTES("Location: ")))
+        return ENOMEM;
+    int err = location(ed, task, fields);
+    if (err)
+        return err;
+    if (!sr_buffer_add_bytes(fields, SR_BYTES("\r\n")))
+        return ENOMEM;
+    page->head.fields = sr_bytes_of(sr_buffer_at(fields), sr_buffer_len(fields));
+    return sr_answer_begin(ed, task, &page->head) ? 0 : ENOMEM;
 }
 
 static void redirect(sr_edge *ed, sr_task *task)
 {
     sr_engine *e = ed->engine;
     sr_exchange *x = task->exchange;
-    sr_buffer to = {0};
-    sr_response r;
-    size_t len;
-    int err = location(ed, task, &to);
-    if (!err && !response_make(ed, task, sr_bytes_of(sr_buffer_at(&to), sr_buffer_len(&to)), &r, &len))
-        err = ENOMEM;
-    sr_buffer_free(&to);
+    sr_page page;
+    int err = answer(ed, task, &page);
     if (err == ENOENT) {
-        sr_intake_refuse_by(e, task, 400, SR_REFUSED_MALFORMED,
-                            "the request has no Host, so there is no URL to redirect it to");
+        sr_intake_refuse(e, task, 400, SR_REFUSED_MALFORMED,
+                         "the request has no Host, so there is no URL to redirect it to");
         return;
     }
     if (err) {
         sr_answer_refuse(ed, task, err);
         return;
     }
-    sr_answer_begin(ed, task, &r, len);
-    struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
-    sr_send_last(e, x->conn, &iov, 1);
-    sr_answer_end(ed, x);
+    x->conn->protocol->piece(e, x, sr_page_text(&page), true);
+    x->conn->protocol->end(e, x);
 }
 
 bool sr_plain_answer(sr_edge *ed, sr_task *task)

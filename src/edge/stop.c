@@ -1,8 +1,8 @@
 #include "stop.h"
 
-#include "../conn/finish.h"
 #include "../conn/lifetime.h"
 #include "../conn/listener.h"
+#include "../conn/protocol.h"
 #include "crew.h"
 #include "deliver.h"
 #include "holder.h"
@@ -67,7 +67,7 @@ static bool refuse(sr_edge *ed, sr_conn *c)
     uint32_t slot = sr_conn_slot(c);
     if (!slot || c->out || !sr_deliver_unanswered(ed, &ed->entries[slot - 1]))
         return false;
-    sr_finish_refuse(ed->engine, c, 503, SR_REFUSED_STOP, c->exchange->is_head);
+    sr_conn_refuse(ed->engine, c, 503, SR_REFUSED_STOP);
     return true;
 }
 

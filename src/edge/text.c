@@ -2,16 +2,32 @@
 
 #include <stdio.h>
 
+static size_t append(char out[SR_LINE_MAX], size_t len, sr_bytes s)
+{
+    size_t n = s.len < SR_LINE_MAX - len ? s.len : SR_LINE_MAX - len;
+    memcpy(out + len, s.at, n);
+    return len + n;
+}
+
+size_t sr_text_request_line(const sr_request *r, const char *base, char out[SR_LINE_MAX])
+{
+    size_t len = append(out, 0, sr_span_in(base, r->method));
+    len = append(out, len, SR_BYTES(" "));
+    return append(out, len, sr_span_in(base, r->target));
+}
+
 size_t sr_text_line(const sr_edge *ed, uint32_t slot, char out[SR_TEXT_LINE_MAX])
 {
     const sr_slot *s = sr_queue_at(&ed->queue, slot);
-    const sr_entry *en = &ed->entries[slot];
-    sr_bytes line = sr_bytes_of(en->line.data ? sr_buffer_at(&en->line) : "", sr_buffer_len(&en->line));
+    const sr_buffer *kept = &ed->entries[slot].line;
     sr_row_request text = {0};
-    if (!(s->files & SR_FILE_REQUEST))
-        line = sr_text_line_of((const sr_request *)(const void *)s->data, s->data + s->parse);
-    text.line_len = (uint32_t)(line.len < SR_LINE_MAX ? line.len : SR_LINE_MAX);
-    memcpy(text.line, line.at, text.line_len);
+    if (!(s->files & SR_FILE_REQUEST)) {
+        const sr_request *r = (const sr_request *)(const void *)s->data;
+        text.line_len = (uint32_t)sr_text_request_line(r, s->data + s->parse, (char *)text.line);
+    } else if (kept->data) {
+        text.line_len =
+            (uint32_t)append((char *)text.line, 0, sr_bytes_of(sr_buffer_at(kept), sr_buffer_len(kept)));
+    }
     return sr_row_text(&text, out, SR_TEXT_LINE_MAX);
 }
 

@@ -26,10 +26,7 @@ static inline bool sr_text_copies(const sr_edge *ed)
     return ed->log || ed->slow.limit_ns;
 }
 
-/* Method and target of a request, as the client has sent them: "GET /path". */
-static inline sr_bytes sr_text_line_of(const sr_request *r, const char *base)
-{
-    return sr_bytes_of(base + r->method.at, r->target.at + r->target.len - r->method.at);
-}
+/* Method and target of a request, as the client has sent them: "GET /path". Returns its length; what does not fit is left out. */
+size_t sr_text_request_line(const sr_request *r, const char *base, char out[SR_LINE_MAX]);
 
 #endif

@@ -120,6 +120,36 @@ sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes nam
     return add_field(out, name, value);
 }
 
+/* `r` of a final response; NULL: it is an interim one. */
+static inline sr_response_error add_lines(sr_response *r, sr_buffer *out, sr_bytes lines)
+{
+    while (lines.len) {
+        const char *colon = memchr(lines.at, ':', lines.len);
+        const char *end = colon ? memchr(colon, '\r', lines.len - (size_t)(colon - lines.at)) : NULL;
+        size_t left = end ? lines.len - (size_t)(end - lines.at) : 0;
+        if (left < 2 || end[1] != '\n' || end < colon + 2 || colon[1] != ' ')
+            return SR_RESPONSE_BAD_NAME;
+        sr_bytes name = sr_bytes_of(lines.at, (size_t)(colon - lines.at));
+        sr_bytes value = sr_bytes_of(colon + 2, (size_t)(end - colon) - 2);
+        sr_response_error err =
+            r ? sr_response_field(r, out, name, value) : sr_informational_field(out, name, value);
+        if (err)
+            return err;
+        lines = sr_bytes_of(end + 2, left - 2);
+    }
+    return SR_RESPONSE_OK;
+}
+
+sr_response_error sr_response_fields(sr_response *r, sr_buffer *out, sr_bytes lines)
+{
+    return add_lines(r, out, lines);
+}
+
+sr_response_error sr_informational_fields(sr_buffer *out, sr_bytes lines)
+{
+    return add_lines(NULL, out, lines);
+}
+
 uint64_t sr_response_decide(sr_response *r, uint64_t known)
 {
     if (r->app_chunked)

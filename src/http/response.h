@@ -53,11 +53,23 @@ typedef struct sr_response {
     bool app_chunked;
 } sr_response;
 
+/* The head of a response, in any version of HTTP. */
+typedef struct sr_head {
+    int status;
+    sr_bytes fields;     /* lines "Name: value\r\n", which are checked */
+    uint64_t length;     /* of the body; or SR_LENGTH_UNKNOWN */
+    uint64_t app_length; /* what the application says of that; or SR_LENGTH_UNKNOWN */
+    bool close;          /* no other request may follow */
+} sr_head;
+
 sr_response_error sr_response_begin(sr_response *r, int status, bool is_head,
                                     bool keep_alive); /* 200 to 999 */
 
 /* Appends one field of the application, checked and filtered as above. */
 sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes name, sr_bytes value);
+
+/* The same for lines "Name: value\r\n", of which there may be none. Anything else is BAD_NAME. */
+sr_response_error sr_response_fields(sr_response *r, sr_buffer *out, sr_bytes lines);
 
 /*
  * All fields were added; `known` is the length of the body, or SR_LENGTH_UNKNOWN. Returns the Content-Length to send, or
@@ -68,6 +80,7 @@ uint64_t sr_response_decide(sr_response *r, uint64_t known);
 
 /* Appends one field of an interim response (RFC 9110 15.2), which has none about the connection or a body. */
 sr_response_error sr_informational_field(sr_buffer *out, sr_bytes name, sr_bytes value);
+sr_response_error sr_informational_fields(sr_buffer *out, sr_bytes lines);
 
 /* 102 to 199: 101 would change the protocol, and the server sends 100 itself. */
 static inline bool sr_informational_status(int status)

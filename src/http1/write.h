@@ -32,12 +32,4 @@ static inline bool sr_write_chunked(const sr_response *r, sr_version version)
  */
 size_t sr_write_chunk_head(char out[18], uint64_t length);
 
-/*
- * A whole response that refuses a request: status line, Date, Server, Connection: close, and a short
- * text/plain body that names the status, unless it is for HEAD. 426 has Upgrade and Sec-WebSocket-Version: 13
- * (RFC 6455 4.4), 503 has Retry-After. `hsts` is the value of Strict-Transport-Security; len 0: it is not sent.
- */
-bool sr_write_refusal(sr_buffer *out, int status, bool is_head, const char *date, sr_bytes server,
-                      sr_bytes hsts);
-
 #endif

@@ -6,21 +6,27 @@
 enum { TEXT_MAX = 128, TYPE_MAX = SR_TYPE_MAX + SR_CHARSET_MAX + 64 };
 
 typedef struct writer {
-    sr_response *response;
-    sr_buffer *head;
-    sr_response_error error;
+    sr_buffer *out;
+    bool failed; /* no memory */
 } writer;
-
-static void field(writer *w, sr_bytes name, sr_bytes value)
-{
-    if (!w->error && value.len)
-        w->error = sr_response_field(w->response, w->head, name, value);
-}
 
 static char *put(char *to, sr_bytes s)
 {
     memcpy(to, s.at, s.len);
     return to + s.len;
+}
+
+static void field(writer *w, sr_bytes name, sr_bytes value)
+{
+    if (!value.len || w->failed)
+        return;
+    w->failed = !sr_buffer_reserve(w->out, name.len + value.len + sizeof ": \r\n");
+    if (w->failed)
+        return;
+    char *to = put(w->out->data + w->out->end, name);
+    to = put(to, SR_BYTES(": "));
+    to = put(put(to, value), SR_BYTES("\r\n"));
+    w->out->end = (size_t)(to - w->out->data);
 }
 
 static char *put_number(char *to, uint64_t n)
@@ -75,7 +81,7 @@ static void location(writer *w, const sr_request *r, const char *base)
     if (!sr_buffer_add_bytes(&to, sr_span_in(base, r->path)) || !sr_buffer_add(&to, "/", 1) ||
         (r->has_query &&
          !(sr_buffer_add(&to, "?", 1) && sr_buffer_add_bytes(&to, sr_span_in(base, r->query)))))
-        w->error = SR_RESPONSE_NO_MEMORY;
+        w->failed = true;
     else
         field(w, SR_BYTES("Location"), sr_bytes_of(sr_buffer_at(&to), sr_buffer_len(&to)));
     sr_buffer_free(&to);
@@ -112,18 +118,18 @@ static void content(writer *w, const sr_found *f, int64_t now, sr_bytes boundary
         field(w, SR_BYTES("Content-Range"), content_range(text, f->ranges.at, f->size));
 }
 
-sr_response_error sr_fields_add(const sr_found *f, const sr_request *r, const char *base, int64_t now,
-                                sr_bytes boundary, sr_response *response, sr_buffer *head)
+bool sr_fields_add(const sr_found *f, const sr_request *r, const char *base, int64_t now, sr_bytes boundary,
+                   sr_buffer *out)
 {
-    writer w = {response, head, SR_RESPONSE_OK};
+    writer w = {.out = out};
     char text[TEXT_MAX];
     if (f->status == 200 || f->status == 206) {
         content(&w, f, now, boundary);
-        return w.error;
+        return !w.failed;
     }
     if (f->status == 304) {
         representation(&w, f);
-        return w.error;
+        return !w.failed;
     }
     field(&w, SR_BYTES("Content-Type"), SR_BYTES("text/plain"));
     if (f->status == 301)
@@ -132,7 +138,7 @@ sr_response_error sr_fields_add(const sr_found *f, const sr_request *r, const ch
         field(&w, SR_BYTES("Allow"), SR_BYTES("GET, HEAD"));
     if (f->status == 416)
         field(&w, SR_BYTES("Content-Range"), content_range(text, NULL, f->size));
-    return w.error;
+    return !w.failed;
 }
 
 bool sr_fields_part(const sr_found *f, size_t i, sr_bytes boundary, sr_buffer *out)

@@ -1,5 +1,5 @@
 /* body: request bodies in memory and in files, with a length and in chunks, and what is refused */
-#include "conn/body.h"
+#include "h1/decode.h"
 #include "tap.h"
 
 #include <signal.h>
@@ -32,7 +32,7 @@ static void chunks(size_t size, size_t each)
 static sr_body *body(bool chunked, uint64_t length)
 {
     sr_request r = {.framing = chunked ? SR_BODY_CHUNKED : SR_BODY_LENGTH, .content_length = length};
-    return sr_body_new(&r);
+    return sr_decode_new(&r);
 }
 
 /* Feeds wire and a following request in pieces; the last answer, *used counts all */
@@ -42,7 +42,7 @@ static sr_body_result feed(sr_body *b, const sr_config *c, size_t len, size_t pi
     *used = 0;
     for (size_t at = 0; at < len && r == SR_BODY_MORE; at = *used) {
         size_t n = 0, have = len - at < piece ? len - at : piece;
-        r = sr_body_feed(b, c, sr_bytes_of(wire + at, have), &n);
+        r = sr_decode(b, c, sr_bytes_of(wire + at, have), &n);
         *used += n;
         if (r == SR_BODY_MORE && n != have) {
             ok(false, "MORE takes all");

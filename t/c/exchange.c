@@ -1,6 +1,7 @@
 /* exchange: one for each request at hand, none for an idle connection, and one in reserve */
 #include "conn/exchange.h"
 #include "conn/lifetime.h"
+#include "h1/decode.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static void one(sr_engine *e)
     x->slot = 5;
     is_int(sr_conn_slot(c), 5, "the slot of the request");
     x->parse = malloc(sizeof *x->parse);
-    x->body = sr_body_new(&(sr_request){.framing = SR_BODY_LENGTH, .content_length = 1});
+    x->body = sr_decode_new(&(sr_request){.framing = SR_BODY_LENGTH, .content_length = 1});
     sr_exchange_drop_request(x);
     ok(!x->parse && !x->body && x->status == 200, "the request goes before the response");
     sr_deadline_set(e, c, SR_DEADLINE_BODY);

@@ -1,4 +1,5 @@
 /* response: heads as they go on the wire. */
+#include "../../src/http/page.h"
 #include "../../src/http1/write.h"
 
 #include "tap.h"
@@ -311,30 +312,66 @@ static void chunk_heads(void)
     }
 }
 
+/* A response of the server's own, which ends the connection. */
+static void own(int status, bool is_head, sr_bytes server, sr_bytes extra)
+{
+    sr_page page;
+    sr_page_make(&page, status);
+    begin(status, 1, is_head, false);
+    sr_response_fields(&r, &out, page.head.fields);
+    sr_response_fields(&r, &out, extra);
+    r.app_length = page.head.app_length;
+    sr_write_end(&r, version, &out, page.head.length, DATE, server);
+    if (!is_head)
+        sr_buffer_add_bytes(&out, sr_page_text(&page));
+}
+
 static void refusals(void)
 {
-    sr_buffer_reset(&out);
-    ok(sr_write_refusal(&out, 400, false, DATE, SR_BYTES("Sirius"), sr_bytes_of(NULL, 0)), "refusal");
-    is_out("HTTP/1.1 400 Bad Request\r\n" DATE_LINE
-           "Server: Sirius\r\nContent-Type: text/plain\r\nContent-Length: "
-           "16\r\nConnection: close\r\n\r\n400 Bad Request\n",
+    own(400, false, SR_BYTES("Sirius"), SR_BYTES(""));
+    is_out("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 16\r\n" DATE_LINE
+           "Server: Sirius\r\nConnection: close\r\n\r\n400 Bad Request\n",
            "status 400");
-    sr_write_refusal(&out, 426, true, DATE, sr_bytes_of(NULL, 0), sr_bytes_of(NULL, 0));
-    is_out("HTTP/1.1 426 Upgrade Required\r\n" DATE_LINE "Content-Type: text/plain\r\nContent-Length: "
-           "21\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: close, Upgrade\r\n\r\n",
+    own(426, true, SR_BYTES(""), SR_BYTES(""));
+    is_out("HTTP/1.1 426 Upgrade Required\r\nContent-Type: text/plain\r\nUpgrade: "
+           "websocket\r\nSec-WebSocket-Version: 13\r\nContent-Length: 21\r\n" DATE_LINE
+           "Connection: close, Upgrade\r\n\r\n",
            "426 to HEAD");
-    sr_write_refusal(&out, 503, true, DATE, sr_bytes_of(NULL, 0), SR_BYTES("max-age=1; preload"));
-    is_out("HTTP/1.1 503 Service Unavailable\r\n" DATE_LINE
-           "Strict-Transport-Security: max-age=1; preload\r\nContent-Type: text/plain\r\nContent-Length: "
-           "24\r\nRetry-After: 1\r\nConnection: close\r\n\r\n",
+    own(503, true, SR_BYTES(""), SR_BYTES("Strict-Transport-Security: max-age=1; preload\r\n"));
+    is_out("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nRetry-After: "
+           "1\r\nStrict-Transport-Security: max-age=1; preload\r\nContent-Length: 24\r\n" DATE_LINE
+           "Connection: close\r\n\r\n",
            "status 503, with Strict-Transport-Security");
-    char longest[4096];
-    memset(longest, 'x', sizeof longest);
-    sr_buffer_free(&out);
-    ok(sr_write_refusal(&out, 431, false, DATE, SR_BYTES("Sirius"), sr_bytes_of(longest, sizeof longest)) &&
-           sr_buffer_len(&out) > sizeof longest,
-       "a long one fits");
+    size_t longest = 0;
+    for (int status = 400; status <= 999; status++) {
+        sr_page page;
+        sr_page_make(&page, status);
+        longest = page.text_len > longest ? page.text_len : longest;
+    }
+    ok(longest > 0 && longest <= SR_PAGE_TEXT_MAX, "the longest text has %zu bytes", longest);
+}
+
+static void lines(void)
+{
+    begin(200, 1, false, true);
     sr_buffer_reset(&out);
+    ok(!sr_response_fields(&r, &out, SR_BYTES("A: b\r\nConnection: close\r\nC: \r\n")), "lines of fields");
+    is_out("A: b\r\nC: \r\n", "are filtered as fields are");
+    ok(!r.keep_alive, "and noted");
+    ok(!sr_response_fields(&r, &out, SR_BYTES("")), "there may be none");
+    static const char *const bad[] = {"A: b",    "A: b\r", "A: b\n",  "A:b\r\n",      "A\r\n",
+                                      "A b\r\n", "\r\n",   ": a\r\n", "A: b\r\n\r\n", "A: b\r\nC"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sr_bytes text = sr_bytes_of(bad[i], strlen(bad[i]));
+        ok(sr_response_fields(&r, &out, text) == SR_RESPONSE_BAD_NAME &&
+               sr_informational_fields(&out, text) == SR_RESPONSE_BAD_NAME,
+           "no line %zu", i);
+    }
+    sr_buffer_reset(&out);
+    ok(!sr_informational_fields(&out, SR_BYTES("Link: </a>\r\nContent-Length: 1\r\n")),
+       "of an interim response");
+    is_out("Link: </a>\r\n", "are filtered as well");
+    ok(sr_informational_fields(&out, SR_BYTES("A: \x01\r\n")) == SR_RESPONSE_BAD_VALUE, "and checked");
 }
 
 /* A buffer at the end of what can be counted stands in for memory that is not there. */
@@ -346,7 +383,7 @@ static void no_memory(void)
     ok(sr_write_end(&r, SR_HTTP_1_1, &full, 0, DATE, SR_BYTES("S")) == SR_RESPONSE_NO_MEMORY, "finish");
     ok(!sr_write_status(&full, 103), "informational");
     ok(sr_informational_field(&full, SR_BYTES("a"), SR_BYTES("b")) == SR_RESPONSE_NO_MEMORY, "its field");
-    ok(!sr_write_refusal(&full, 400, false, DATE, SR_BYTES("S"), sr_bytes_of(NULL, 0)), "refusal");
+    ok(sr_response_fields(&r, &full, SR_BYTES("A: b\r\n")) == SR_RESPONSE_NO_MEMORY, "lines");
 }
 
 int main(void)
@@ -361,6 +398,7 @@ int main(void)
     informational();
     chunk_heads();
     refusals();
+    lines();
     no_memory();
     sr_buffer_free(&out);
     return done_testing();

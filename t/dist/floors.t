@@ -13,13 +13,15 @@ my $root = dirname( dirname( dirname( rel2abs(__FILE__) ) ) );
 chdir $root or die "$root: $!";
 
 # From the ground up; sirius-edge is src/sirius-edge.c, the program
-my @FLOORS = qw(base http http1 net static share log worker transport conn edge xs sirius-edge);
+my @FLOORS = qw(base http http1 net static share log worker transport conn h1 edge xs sirius-edge);
 
 # "from to" => why, and what ends it. Floors of one shelf that know nothing of each other
 my %APART = (
     'conn worker'      => 'a worker of an edge has no connection of a client',
+    'h1 worker'        => 'which knows no version of HTTP',
     'transport worker' => 'nor a transport',
     'xs conn'          => 'nor has perl',
+    'xs h1'            => 'nor has perl',
     'xs transport'     => 'nor has perl',
     'xs static'        => 'files are sent without perl',
     'xs edge'          => 'perl is in no process with an edge',
@@ -31,7 +33,7 @@ my %EXCEPTION = ();
 # The files of each folder, from the ground up: each calls only those before it
 my %ORDER = (
     base  => 'buffer resident syscalls',
-    http  => 'date method status token coding condition range response started target traced forwarded',
+    http  => 'date method status token coding condition range response page started target traced forwarded',
     http1 => 'chunked write framing head',
     net   =>
         'beneath descriptors passing gate nosignal peer pidfd beside cidr lease loop needed proxyline tempfile memfile',
@@ -41,8 +43,9 @@ my %ORDER = (
     transport => 'aead keyset pair keyfiles records tlsset tls',
     worker    => 'line reply worker',
     conn      =>
-        'spools engine trouble deadline client listener pump output body accesslog exchange account send connection capacity '
-        . 'proxyhead relay finish slowest leased intake expire handshake accept lifetime',
+        'spools engine trouble deadline client listener pump output body accesslog exchange account send joined connection capacity '
+        . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
+    h1   => 'put end refuse decode read h1',
     edge => 'holder log answer entry presence text report deliver crew files plain dispatch failures heir '
         . 'keys limits slow mend others stop edge keeper rights sandbox setup',
     xs =>

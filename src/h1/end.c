@@ -1,60 +1,14 @@
-#include "finish.h"
+#include "end.h"
 
-#include "../http1/write.h"
-#include "account.h"
-#include "deadline.h"
-#include "hsts.h"
-#include "pump.h"
-#include "relay.h"
-#include "send.h"
-#include "trouble.h"
+#include "../conn/account.h"
+#include "../conn/deadline.h"
+#include "../conn/joined.h"
+#include "../conn/linger.h"
+#include "../conn/pump.h"
+#include "../conn/relay.h"
+#include "../conn/send.h"
 
-#include <errno.h>
 #include <sys/socket.h>
-
-enum { LINGER_READS = 4 };
-
-/* Sends close_notify if the socket accepts it, then shuts down the sending side. False: the connection is closed. */
-static bool end_of_side(sr_engine *e, sr_conn *c)
-{
-    int err = c->ended ? 0 : sr_transport_end(c->transport, c->source.fd);
-    c->ended = !err;
-    if (err && err != EAGAIN)
-        sr_conn_close(e, c, c->why);
-    return !err || err == EAGAIN;
-}
-
-void sr_finish_lingering(sr_engine *e, sr_conn *c)
-{
-    if (!end_of_side(e, c))
-        return;
-    for (int i = 0; i < LINGER_READS; i++) { /* past the transport: nobody reads what it would decrypt */
-        ssize_t n = recv(c->source.fd, e->intake.scratch, SR_SCRATCH, MSG_DONTWAIT);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            break;
-        if (n <= 0) {
-            sr_conn_close(e, c, c->why);
-            return;
-        }
-    }
-    sr_conn_watch(e, c, EPOLLIN);
-}
-
-void sr_finish_close(sr_engine *e, sr_conn *c, sr_closed why)
-{
-    c->why = why;
-    sr_link_remove(&c->buffered);
-    sr_conn_used(c, sr_buffer_len(&c->in));
-    sr_exchange_end(e, c);
-    if (!end_of_side(e, c))
-        return;
-    c->state = SR_CONN_LINGER;
-    c->unacknowledged = sr_send_unacknowledged(c);
-    sr_deadline_set(e, c, SR_DEADLINE_LINGER);
-    sr_finish_lingering(e, c);
-}
 
 /*
  * A client that has asked for the close should send nothing any more. But its TLS may say close_notify, and some clients
@@ -82,7 +36,7 @@ static void response_over(sr_engine *e, sr_conn *c)
          * the client does not expect the close; a request sent meanwhile would cause a reset (RFC 9112 9.6)
          */
         if (!x->wants_close || c->linger || sr_buffer_len(&c->in) || x->body || says_more(e, c))
-            sr_finish_close(e, c, c->why);
+            sr_linger(e, c, c->why);
         else
             sr_conn_close(e, c, c->why);
         return;
@@ -110,7 +64,8 @@ static sr_flush flush_all(sr_engine *e, sr_conn *c)
     return c->gone ? SR_FLUSH_GONE : sr_send_flush(e, c);
 }
 
-void sr_finish_writable(sr_engine *e, sr_conn *c)
+/* In FLUSH: sends what is left of the response, and ends it. */
+static void send_rest(sr_engine *e, sr_conn *c)
 {
     uint64_t before = c->exchange->sent;
     switch (flush_all(e, c)) {
@@ -131,7 +86,8 @@ void sr_finish_writable(sr_engine *e, sr_conn *c)
     }
 }
 
-bool sr_finish_pending(sr_engine *e, sr_conn *c)
+/* In SERVING: sends what is pending of a response of which more will follow. */
+static bool send_pending(sr_engine *e, sr_conn *c)
 {
     uint64_t before = c->exchange->sent;
     sr_flush r = sr_send_flush(e, c);
@@ -154,91 +110,52 @@ bool sr_finish_pending(sr_engine *e, sr_conn *c)
     return false;
 }
 
-/* Sends what is pending, then closes or keeps the connection. */
-static void end(sr_engine *e, sr_conn *c, bool close_after)
+bool sr_h1_writable(sr_engine *e, sr_conn *c)
+{
+    if (c->state == SR_CONN_SERVING)
+        return send_pending(e, c);
+    send_rest(e, c);
+    return false;
+}
+
+void sr_h1_finish(sr_engine *e, sr_conn *c, bool close_after)
 {
     sr_deadline_clear(e, c);
     if (c->pump) /* the application has answered, and the connection ends with its response */
         sr_pump_still(e, c);
     c->state = SR_CONN_FLUSH;
     c->close_after = close_after;
-    sr_finish_writable(e, c);
+    send_rest(e, c);
 }
 
-void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool is_head)
-{
-    sr_finish_refuse_by(e, c, status, why, is_head, NULL);
-}
-
-void sr_finish_refuse_by(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool is_head, const char *rule)
-{
-    sr_buffer out;
-    sr_buffer_init(&out);
-    sr_conn_leave(e, c);
-    c->linger = true;
-    c->gone = false;
-    sr_link_remove(&c->buffered);
-    sr_exchange *x = sr_exchange_begin_refused(e, c);
-    if (x)
-        sr_trouble_refused(e, x, why);
-    if (!x || !sr_write_refusal(&out, status, is_head, e->date, e->config.server, sr_hsts_of(e, c))) {
-        sr_buffer_free(&out);
-        sr_trouble_lost(e, ENOMEM);
-        sr_conn_close(e, c, SR_CLOSED_ERROR);
-        return;
-    }
-    struct iovec iov = {sr_buffer_at(&out), sr_buffer_len(&out)};
-    sr_account_refuse(x, status, why, sr_bytes_of(iov.iov_base, iov.iov_len));
-    if (e->log)
-        sr_accesslog_refuse(e, x, sr_bytes_of(iov.iov_base, iov.iov_len), rule);
-    sr_conn_used(c, sr_buffer_len(&c->in));
-    sr_exchange_drop_request(x);
-    sr_send(e, c, &iov, 1);
-    sr_buffer_free(&out);
-    if (c->gone)
-        sr_conn_close(e, c, c->why);
-    else
-        end(e, c, true);
-}
-
-void sr_finish(sr_engine *e, sr_exchange *x)
+void sr_h1_end(sr_engine *e, sr_exchange *x)
 {
     sr_conn *c = x->conn;
     x->back_at = e->now;
+    if (x->left &&
+        x->left != SR_LENGTH_UNKNOWN) { /* shorter than its Content-Length: only a close can tell */
+        x->keep_alive = false;
+        x->broken = true;
+    }
     if (c->gone)
         sr_conn_close(e, c, c->why);
     else
-        end(e, c, !x->keep_alive);
+        sr_h1_finish(e, c, !x->keep_alive);
     sr_accesslog_keep(e, x);
 }
 
-void sr_finish_cut(sr_engine *e, sr_exchange *x)
+void sr_h1_cut(sr_engine *e, sr_exchange *x)
 {
     sr_conn *c = x->conn;
     x->back_at = e->now;
     x->broken = true;
     if (!c->gone)
         c->why = SR_CLOSED_ERROR;
-    if (c->gone || x->version == SR_HTTP_1_0 ||
-        (c->borrowed && !x->status)) /* this close resets the connection, see sr_conn_close */
+    if (c->borrowed && !x->status)
+        x->cut_by_reset = true;
+    if (c->gone || x->cut_by_reset || x->version == SR_HTTP_1_0)
         sr_conn_close(e, c, c->why);
     else
-        end(e, c, true);
+        sr_h1_finish(e, c, true);
     sr_accesslog_keep(e, x);
-}
-
-void sr_finish_detach(sr_engine *e, sr_exchange *x)
-{
-    sr_conn *c = x->conn;
-    x->back_at = e->now;
-    sr_account_over(e, x, SR_OVER_TAKEN);
-    if (c->pump && !c->gone) {
-        sr_deadline_clear(e, c);
-        c->state = SR_CONN_TUNNEL;
-        e->n_tunnels++;
-        sr_relay_step(e, c);
-        return;
-    }
-    sr_conn_unwatch(e, c);
-    sr_conn_close(e, c, SR_CLOSED_APPLICATION);
 }

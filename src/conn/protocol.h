@@ -1,0 +1,75 @@
+#ifndef SR_PROTOCOL_H
+#define SR_PROTOCOL_H
+/*
+ * protocol: what a connection speaks, as a table of calls. The edge and the other files of this folder deal with requests and
+ * responses (exchange.h). How these look on the wire, where they end, and whether another one may follow on the connection, is known
+ * to the protocol alone. HTTP/1.x (src/h1) is the only one.
+ *
+ * Owner: a table is static. sr_conn.protocol is set when the connection enters the engine.
+ * Closing: all calls but `head`, `piece` and `file` may close and free the connection, and with it the exchange.
+ */
+#include "engine.h"
+#include "intake.h"
+
+#include "../http/response.h"
+
+/* A file that is the body, or the rest of it. */
+typedef struct sr_content {
+    int fd; /* owned by the call that gets it */
+    off_t offset;
+    uint64_t length;
+    sr_parts *parts; /* more of it, see sr_output; NULL: there are none. Owned by that call as well */
+} sr_content;
+
+typedef struct sr_protocol {
+    /* --- the connection --- */
+
+    /* Its socket has bytes, or some were read already. The caller calls `taken` or `refuse` for a task before the next call. */
+    sr_intake (*read)(sr_engine *e, sr_conn *c, sr_task *task);
+
+    /* The task was copied: drops its bytes, and keeps those that follow for the next request. */
+    void (*taken)(sr_engine *e, sr_exchange *x);
+
+    /* The socket accepts more bytes, or may: sends what is pending. False: the connection is closed. */
+    bool (*writable)(sr_engine *e, sr_conn *c);
+
+    /* --- a response --- */
+
+    /*
+     * Its head. A final one is sent with what follows, so `piece`, `file` or sr_joined_flush comes next; an interim one (102 to 199) at
+     * once, unless this client should get none. `made` is the head as lines, until the next call. After an error nothing was made.
+     */
+    sr_response_error (*head)(sr_engine *e, sr_exchange *x, const sr_head *h, sr_bytes *made);
+
+    /* Bytes of the body, as far as they belong to it by its length; `last`: all of it was given. */
+    void (*piece)(sr_engine *e, sr_exchange *x, sr_bytes body, bool last);
+
+    /* The rest of the body is in a file, as far as the response has a body of a known length. */
+    void (*file)(sr_engine *e, sr_exchange *x, const sr_content *content);
+
+    /* The response is over: complete, unless it is shorter than its length. */
+    void (*end)(sr_engine *e, sr_exchange *x);
+
+    /* It can't be completed: the client is to notice that something is missing. */
+    void (*cut)(sr_engine *e, sr_exchange *x);
+
+    /*
+     * Answers with an error of the server's own, and no other request follows. The line in the access log is that of the request at
+     * hand: of a source that was offered (accesslog.h), or of the bytes that were read, with `rule`, static, which the request breaks;
+     * NULL: the parser knows. While a worker has the request these bytes are of the next one, so who separates a request from its
+     * slot offers a source first.
+     */
+    void (*refuse)(sr_engine *e, sr_exchange *x, int status, sr_refusal why, const char *rule);
+} sr_protocol;
+
+/* Refuses what this connection asks for, also if it has not asked for anything. */
+static inline void sr_conn_refuse(sr_engine *e, sr_conn *c, int status, sr_refusal why)
+{
+    sr_exchange *x = sr_exchange_begin_refused(e, c);
+    if (x)
+        c->protocol->refuse(e, x, status, why, NULL);
+    else /* the exchange in reserve is in use: not even that can be said */
+        sr_conn_close(e, c, SR_CLOSED_ERROR);
+}
+
+#endif

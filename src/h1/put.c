@@ -1,0 +1,212 @@
+#include "put.h"
+
+#include "../conn/account.h"
+#include "../conn/joined.h"
+#include "../conn/send.h"
+#include "../http1/write.h"
+#include "../net/descriptors.h"
+
+#include <unistd.h>
+
+/* bytes that a client has not read; above this interim responses are dropped */
+#define INTERIM_MAX (64u * 1024)
+
+enum { FRAME_MAX = 18 + 2 + 5 }; /* bytes that a chunk adds to a piece, and the last one */
+
+/* What goes to this connection next, to append to. */
+static inline sr_buffer *joined(sr_engine *e, sr_conn *c)
+{
+    if (e->joined.of && e->joined.of != c)
+        sr_joined_flush(e);
+    e->joined.of = c;
+    return &e->joined.bytes;
+}
+
+/* --- heads --- */
+
+/* Strict-Transport-Security is in each final response over TLS, and in none without (RFC 6797 7.2); the application's own wins. */
+static sr_response_error add_hsts(const sr_engine *e, const sr_conn *c, sr_response *r, sr_buffer *out)
+{
+    if (!c->transport || !e->config.hsts.len || r->has_hsts)
+        return SR_RESPONSE_OK;
+    return sr_response_field(r, out, SR_BYTES("Strict-Transport-Security"), e->config.hsts);
+}
+
+static sr_response_error write_final(sr_engine *e, sr_exchange *x, const sr_head *h, sr_response *r,
+                                     sr_buffer *out)
+{
+    sr_response_error err = sr_response_begin(r, h->status, x->is_head, sr_engine_keeps(e, x) && !h->close);
+    if (!err && !sr_write_status(out, h->status))
+        err = SR_RESPONSE_NO_MEMORY;
+    if (!err)
+        err = sr_response_fields(r, out, h->fields);
+    if (!err && h->app_length != SR_LENGTH_UNKNOWN && h->app_length > INT64_MAX)
+        err = SR_RESPONSE_BAD_LENGTH;
+    r->app_length = h->app_length;
+    if (!err)
+        err = add_hsts(e, x->conn, r, out);
+    return err ? err : sr_write_end(r, (sr_version)x->version, out, h->length, e->date, e->config.server);
+}
+
+static sr_response_error write_interim(const sr_head *h, sr_buffer *out)
+{
+    if (!sr_informational_status(h->status))
+        return SR_RESPONSE_BAD_STATUS;
+    if (!sr_write_status(out, h->status))
+        return SR_RESPONSE_NO_MEMORY;
+    sr_response_error err = sr_informational_fields(out, h->fields);
+    return !err && !sr_buffer_add(out, "\r\n", 2) ? SR_RESPONSE_NO_MEMORY : err;
+}
+
+/*
+ * Not in response to HEAD: proxies that do not know interim responses take any response to HEAD for the final one, as
+ * it has no body, and give the response that follows to the next client on this connection. So --informational can't
+ * allow it. Without HEAD they read on until the connection is closed, which only spoils the response; so it can.
+ */
+static bool informs(const sr_engine *e, const sr_exchange *x)
+{
+    const sr_config *config = &e->config;
+    if (x->version == SR_HTTP_1_0 || x->is_head) /* never sent to a 1.0 client (RFC 9110 15.2) */
+        return false;
+    if (config->informational != SR_INFORMATIONAL_DIRECT)
+        return config->informational == SR_INFORMATIONAL_ON;
+    return !x->proxied && !config->proxy_protocol && !e->listeners.at[x->conn->listener].is_unix;
+}
+
+static void send_interim(sr_engine *e, sr_exchange *x)
+{
+    sr_conn *c = x->conn;
+    if (!informs(e, x) || (c->out && sr_output_pending(c->out) > INTERIM_MAX)) {
+        sr_joined_forget(&e->joined);
+        return;
+    }
+    x->active_at = e->now;
+    sr_joined_flush(e);
+    sr_counters_add(&e->row->counters.responses[0], 1);
+    x->sent = 0;
+    x->interim_pending = c->out != NULL;
+}
+
+/* What is known of the response now. A close without a reset could make one to HTTP/1.0 look complete (RFC 9112 8). */
+static void decided(sr_exchange *x, const sr_response *r, size_t len)
+{
+    bool is_old = x->version == SR_HTTP_1_0;
+    x->keep_alive = r->keep_alive;
+    x->chunked = sr_write_chunked(r, (sr_version)x->version);
+    x->left = r->framing == SR_FRAMING_LENGTH ? r->body_length
+              : r->framing == SR_FRAMING_OPEN ? SR_LENGTH_UNKNOWN
+                                              : 0;
+    x->cut_by_reset = is_old;
+    if (r->framing == SR_FRAMING_OPEN && is_old && !x->conn->borrowed)
+        sr_conn_resets(x->conn);
+    sr_account_head(x, r->status, len);
+}
+
+sr_response_error sr_h1_head(sr_engine *e, sr_exchange *x, const sr_head *h, sr_bytes *made)
+{
+    bool is_interim = h->status < 200;
+    sr_response r;
+    sr_buffer *out = joined(e, x->conn);
+    size_t from = sr_buffer_len(out);
+    sr_response_error err = is_interim ? write_interim(h, out) : write_final(e, x, h, &r, out);
+    if (err) {
+        out->end = out->from + from;
+        return err;
+    }
+    *made = sr_bytes_of(sr_buffer_at(out) + from, sr_buffer_len(out) - from);
+    if (is_interim)
+        send_interim(e, x);
+    else
+        decided(x, &r, made->len);
+    return SR_RESPONSE_OK;
+}
+
+void sr_h1_continue(sr_engine *e, sr_exchange *x)
+{
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct iovec iov = {(char *)text, sizeof text - 1};
+    x->conn->gone = false;
+    sr_send(e, x->conn, &iov, 1);
+    if (!x->conn->gone)
+        sr_counters_add(&e->row->counters.responses[0], 1);
+}
+
+/* --- bodies --- */
+
+/* Appends a piece in its framing to what is joined. False: it is too long, or there is no memory for it. */
+static bool join(sr_buffer *out, sr_bytes body, bool chunked, bool last)
+{
+    if (body.len > SR_JOIN_MAX || sr_buffer_len(out) + body.len + FRAME_MAX > SR_JOINED_MAX ||
+        !sr_buffer_reserve(out, body.len + FRAME_MAX))
+        return false;
+    if (body.len && chunked)
+        out->end += sr_write_chunk_head(out->data + out->end, body.len);
+    sr_buffer_add_bytes(out, body);
+    if (body.len && chunked)
+        sr_buffer_add(out, "\r\n", 2);
+    if (last && chunked)
+        sr_buffer_add(out, "0\r\n\r\n", 5);
+    return true;
+}
+
+static int frame(struct iovec iov[5], char size[18], sr_bytes body, bool chunked, bool last)
+{
+    int n = 0;
+    if (body.len && chunked)
+        iov[n++] = (struct iovec){size, sr_write_chunk_head(size, body.len)};
+    if (body.len)
+        iov[n++] = (struct iovec){(char *)(uintptr_t)body.at, body.len};
+    if (body.len && chunked)
+        iov[n++] = (struct iovec){"\r\n", 2};
+    if (last && chunked)
+        iov[n++] = (struct iovec){"0\r\n\r\n", 5};
+    return n;
+}
+
+void sr_h1_piece(sr_engine *e, sr_exchange *x, sr_bytes body, bool last)
+{
+    sr_conn *c = x->conn;
+    struct iovec iov[5];
+    char size[18];
+    int n = 0;
+    x->active_at = e->now;
+    if (x->left != SR_LENGTH_UNKNOWN) { /* it is cut at the application's Content-Length */
+        body.len = body.len < x->left ? body.len : (size_t)x->left;
+        x->left -= body.len;
+    }
+    sr_buffer *out = joined(e, c);
+    bool fits = join(out, body, x->chunked, last);
+    if (fits && !last)
+        return;
+    if (sr_buffer_len(out))
+        iov[n++] = (struct iovec){sr_buffer_at(out), sr_buffer_len(out)};
+    if (!fits)
+        n += frame(iov + n, size, body, x->chunked, last);
+    if (last && n)
+        sr_send_last(e, c, iov, n, x->keep_alive);
+    else if (n)
+        sr_send(e, c, iov, n);
+    sr_joined_forget(&e->joined);
+}
+
+void sr_h1_file(sr_engine *e, sr_exchange *x, const sr_content *content)
+{
+    sr_conn *c = x->conn;
+    uint64_t length = content->length;
+    x->active_at = e->now;
+    if (!x->left || x->left == SR_LENGTH_UNKNOWN) {
+        sr_descriptors_discard(content->fd);
+        sr_parts_free(content->parts);
+        return;
+    }
+    if (length > x->left)
+        length = x->left;
+    x->left = content->parts ? 0 : x->left - length;
+    if (e->joined.of == c) {
+        sr_bytes head = sr_bytes_of(sr_buffer_at(&e->joined.bytes), sr_buffer_len(&e->joined.bytes));
+        sr_send_head_and_file(e, c, head, content->fd, content->offset, length, content->parts);
+        sr_joined_forget(&e->joined);
+    } else {
+        sr_send_file(e, c, content->fd, content->offset, length);
+    }
+}
