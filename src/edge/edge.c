@@ -544,7 +544,8 @@ bool sr_edge_step(sr_edge *ed, bool wait)
 {
     sr_engine *e = ed->engine;
     sr_expire(e);
-    sr_limits_expire_abandoned(ed);
+    if (!sr_link_alone(&ed->abandoned))
+        sr_limits_expire_abandoned(ed);
     sr_crew_resume_lines(ed);
     sr_crew_resume_lobby(ed);
     sr_capacity_resume(e);
@@ -554,7 +555,8 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     } else if (!e->listeners.watched && !e->retiring) {
         sr_listeners_watch(e, true);
     }
-    sr_mend(ed);
+    if (sr_entries_used(ed))
+        sr_mend(ed);
     look_after(ed);
     if (ed->held.some || e->pending > SR_OUTPUT_TOTAL)
         sr_deliver_held(ed);

@@ -107,7 +107,7 @@ int64_t sr_mend_at(const sr_edge *ed)
 
 void sr_mend(sr_edge *ed)
 {
-    if (!sr_entries_used(ed) || ed->engine->now < sr_mend_at(ed))
+    if (ed->engine->now < sr_mend_at(ed))
         return;
     bool news = hear_all(ed);
     sr_slow_begin(ed);
