@@ -598,7 +598,7 @@ static tls_client *tls_connect(unsigned how, unsigned names, tls_input *in)
     sr_conn *c = sr_conn_new(pair[0], &(sr_peer){0}, 0);
     MUST(c);
     sr_conn_enter(e, c);
-    c->preface = how & 32;
+    c->proxy_header = how & 32;
     spy->inner = sr_tls_accept(e->tls, pair[0]);
     MUST(spy->inner);
     spy->base.ops = &tls_spy_ops;

@@ -62,11 +62,11 @@ static void no_room(sr_engine *e, sr_conn *c)
     ssize_t n = recv(c->source.fd, e->intake.scratch, SR_SCRATCH, MSG_DONTWAIT);
     sr_bytes view = sr_bytes_of(e->intake.scratch, n > 0 ? (size_t)n : 0);
     sr_trouble_count(e, SR_TROUBLE_CONNECTIONS, 1, 0);
-    if (view.len && c->preface && sr_proxyhead_take(c, &view, true) == SR_PROXYHEAD_BAD) {
+    if (view.len && c->proxy_header && sr_proxyhead_take(c, &view, true) == SR_PROXYHEAD_BAD) {
         sr_conn_close(e, c, SR_CLOSED_PROXY);
         return;
     }
-    e->intake.fresh = c->preface ? sr_bytes_of(e->intake.scratch, 0) : view;
+    e->intake.fresh = c->proxy_header ? sr_bytes_of(e->intake.scratch, 0) : view;
     e->intake.fresh_of = c;
     sr_conn_refuse(e, c, 503, SR_REFUSED_CONNECTIONS);
 }
@@ -105,7 +105,7 @@ sr_intake sr_accept(sr_engine *e, sr_listener *l, sr_task *task)
     sr_conn_enter(e, c);
     sr_capacity_taken(e, fd);
     sr_counters_add(&e->row->counters.accepted, 1);
-    c->preface = e->config.proxy_protocol;
+    c->proxy_header = e->config.proxy_protocol;
     if (!sr_client_welcome(e, &peer)) {
         sr_conn_close(e, c, SR_CLOSED_PROXY);
         return SR_INTAKE_WAIT;

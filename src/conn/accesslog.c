@@ -71,19 +71,19 @@ sr_bytes sr_accesslog_reason(const sr_exchange *x)
 
 void sr_accesslog_forget(sr_exchange *x)
 {
-    if (!x->record)
+    if (!x->values)
         return;
-    sr_buffer_free(x->record);
-    free(x->record);
-    x->record = NULL;
+    sr_buffer_free(x->values);
+    free(x->values);
+    x->values = NULL;
 }
 
-/* Keeps the values of a line. Without memory x->record stays NULL, and they will be missing. */
+/* Keeps the values of a line. Without memory x->values stays NULL, and they will be missing. */
 static void keep(sr_engine *e, sr_exchange *x, const sr_logsource *source)
 {
     sr_accesslog_forget(x);
-    x->record = calloc(1, sizeof *x->record);
-    if (x->record && !sr_logformat_early(e->log->format, source, x->record))
+    x->values = calloc(1, sizeof *x->values);
+    if (x->values && !sr_logformat_early(e->log->format, source, x->values))
         sr_accesslog_forget(x);
 }
 
@@ -92,13 +92,13 @@ static bool line(sr_engine *e, sr_exchange *x, const sr_logsource *source, const
 {
     if (source)
         return sr_logformat_line(e->log->format, source, outcome, out);
-    if (!x->record) { /* there was no memory to keep the values */
+    if (!x->values) { /* there was no memory to keep the values */
         char address[SR_PEER_TEXT_MAX];
         sr_logvalues bare = values_of(x, address);
         sr_logsource of = source_of(e, x, &bare);
         return sr_logformat_line(e->log->format, &of, outcome, out);
     }
-    sr_bytes pieces = sr_bytes_of(sr_buffer_at(x->record), sr_buffer_len(x->record));
+    sr_bytes pieces = sr_bytes_of(sr_buffer_at(x->values), sr_buffer_len(x->values));
     return sr_logformat_late(e->log->format, pieces, outcome, out);
 }
 

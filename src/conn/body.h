@@ -19,7 +19,7 @@ typedef struct sr_body {
     uint64_t written; /* bytes of the file */
     uint64_t pieces;  /* in which they came */
     bool dear; /* those of the last call were so small that the caller should take fewer bytes at a time */
-    uint64_t window;   /* value of `received` when the current window of --body-rate began */
+    uint64_t counted;  /* value of `received` when --body-rate was last looked at */
     uint64_t received; /* bytes read from the socket, framing included: what --body-rate is applied to */
     sr_pace pace;      /* of the bytes that have come, since the head was complete; the caller's */
     sr_buffer mem;

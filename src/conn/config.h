@@ -22,7 +22,7 @@ typedef struct sr_config {
     int64_t handshake_ns;        /* for a TLS handshake, from accept on; then it is closed */
     int64_t header_ns;           /* for a whole request head; then 408 */
     int64_t idle_ns;             /* for a kept connection without a request; then it is closed */
-    int64_t body_ns;             /* the window over which body_rate is measured */
+    int64_t body_ns;             /* the time over which body_rate is measured */
     uint32_t body_rate;          /* bytes per second that a body must bring on average; else 408 */
     int64_t write_ns;            /* without progress of a response; then the connection is closed */
     int64_t linger_ns;           /* reading on after the last response, RFC 9112 9.6 */

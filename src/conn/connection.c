@@ -85,7 +85,7 @@ void sr_conn_enter(sr_engine *e, sr_conn *c)
 void sr_conn_forget(sr_engine *e, sr_conn *c)
 {
     if (c->exchange)
-        sr_exchange_leave(e, c->exchange);
+        sr_exchange_abandon(e, c->exchange);
     sr_deadline_clear(e, c);
     e->handshakes.n -= c->state == SR_CONN_HANDSHAKE;
     e->n_tunnels -= c->state == SR_CONN_TUNNEL;
@@ -141,7 +141,7 @@ static void reset(const sr_conn *c)
 void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
 {
     if (c->exchange)
-        sr_exchange_leave(e, c->exchange); /* the owner of its request may supply values for the log line */
+        sr_exchange_abandon(e, c->exchange); /* the owner of its request may supply values for the log line */
     /* without a reset, what was sent of a response, or what the application has written to psgix.io, could look complete */
     const sr_exchange *x = c->exchange;
     if (x && x->owed && x->cut_by_reset)

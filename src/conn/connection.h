@@ -50,7 +50,7 @@ typedef struct sr_conn {
     uint8_t state;     /* sr_conn_state */
     uint8_t listener;  /* index of the listener that accepted it */
     bool registered;   /* in the epoll set */
-    bool preface;      /* in IDLE: the header of the PROXY protocol is still to come, or a part of it */
+    bool proxy_header; /* in IDLE: the header of the PROXY protocol is to come, or a part of it */
     uint32_t interest; /* the events it is registered for */
     const struct sr_protocol *protocol; /* what it speaks (protocol.h) */
     sr_transport *transport;            /* NULL: plain. Owned */

@@ -26,7 +26,7 @@ void sr_engine_publish(sr_engine *e, sr_worker_state state)
 }
 
 /* Whether the whole server is about to stop. */
-static bool leaves(const sr_engine *e)
+static bool server_stops(const sr_engine *e)
 {
     return e->scoreboard && atomic_load_explicit(&e->scoreboard->shared->stopping, memory_order_relaxed);
 }
@@ -35,8 +35,8 @@ bool sr_engine_keeps(const sr_engine *e, const sr_exchange *x)
 {
     const sr_conn *c = x->conn;
     const sr_config *config = &e->config;
-    bool stays =
-        !e->draining && !e->leaving && !(e->retiring && !sr_transport_moves(c->transport)) && !leaves(e);
+    bool stays = !e->draining && !e->says_close && !(e->retiring && !sr_transport_moves(c->transport)) &&
+                 !server_stops(e);
     stays = stays && !(e->apart && !sr_buffer_len(&c->in));
     return x->keep_alive && config->keepalive && !c->borrowed && stays &&
            (!config->max_keepalive_reqs || c->requests < config->max_keepalive_reqs);

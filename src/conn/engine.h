@@ -41,7 +41,7 @@ typedef struct sr_engine {
     /* hooks, set by the owner after sr_engine_new; `with` is their first argument */
     void *with;
     /* an exchange with a slot is about to be closed, or answered by the engine */
-    void (*left)(void *with, sr_exchange *x);
+    void (*abandoned)(void *with, sr_exchange *x);
     /*
      * SR_DEADLINE_QUEUE, LOOK, CALL or STREAM of an exchange is over. False: refuse it, it has waited too
      * long
@@ -69,7 +69,7 @@ typedef struct sr_engine {
     sr_source lifeline; /* pipe from the supervisor, whose end of file means that it is gone; fd -1: none */
     int64_t tunnels_until; /* draining, and nothing but tunnels is left: monotonic ns; 0: there is more */
     bool draining;         /* accept nobody, and say close in each response */
-    bool leaving;          /* --drain-delay: each response says close, so that load balancers go elsewhere */
+    bool says_close;       /* --drain-delay: each response says close, so that load balancers go elsewhere */
     bool apart;          /* the same, but a client that has sent more already gets a response to that first */
     bool retiring;       /* connections are passed on, but a response says close where a transport can't be */
     int64_t now;         /* monotonic ns, read once in each step of the loop */

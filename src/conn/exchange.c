@@ -67,10 +67,10 @@ void sr_exchange_free_request(sr_exchange *x)
     x->body = NULL;
 }
 
-void sr_exchange_leave(sr_engine *e, sr_exchange *x)
+void sr_exchange_abandon(sr_engine *e, sr_exchange *x)
 {
-    if (x->slot && e->left)
-        e->left(e->with, x);
+    if (x->slot && e->abandoned)
+        e->abandoned(e->with, x);
 }
 
 void sr_exchange_end(sr_engine *e, sr_conn *c)
@@ -82,7 +82,7 @@ void sr_exchange_end(sr_engine *e, sr_conn *c)
     c->exchange = NULL;
     sr_link_remove(&x->deadline.link);
     sr_exchange_drop_request(x);
-    if (x->record)
+    if (x->values)
         sr_accesslog_forget(x);
     if (!all->reserve) {
         all->reserve = x;

@@ -53,7 +53,7 @@ typedef struct sr_exchange {
     uint64_t sent;       /* bytes of it on the wire, without interim responses */
     int64_t given_at;    /* monotonic ns at which the application was called; 0: it was not */
     int64_t back_at;     /* monotonic ns at which the application had completed the response */
-    sr_buffer *record;   /* values of the request that its log line needs later (accesslog.h). Owned */
+    sr_buffer *values;   /* values of the request that its log line needs later (accesslog.h). Owned */
 } sr_exchange;
 
 /* Finished exchanges. */
@@ -93,8 +93,8 @@ static inline bool sr_exchange_whole(const sr_exchange *x)
     return x->status && !x->left;
 }
 
-/* Separates it from its request in the queue (sr_engine.left): nobody waits for the worker's reply any more. */
-void sr_exchange_leave(struct sr_engine *e, sr_exchange *x);
+/* Separates it from its request in the queue (sr_engine.abandoned): nobody waits for the worker's reply any more. */
+void sr_exchange_abandon(struct sr_engine *e, sr_exchange *x);
 
 /* The exchange is over: the connection has none from now on. Does nothing if it has none. */
 void sr_exchange_end(struct sr_engine *e, struct sr_conn *c);

@@ -89,8 +89,8 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
     case SR_DEADLINE_BODY: {
         bool stood_still = late(e, at, STOOD_STILL_NS);
         sr_body *body = c->exchange->body;
-        uint64_t got = body->received - body->window;
-        body->window = body->received;
+        uint64_t got = body->received - body->counted;
+        body->counted = body->received;
         if (stood_still ||
             (double)got * (double)SR_SECOND >= (double)e->config.body_rate * (double)e->config.body_ns)
             sr_deadline_set(e, c, SR_DEADLINE_BODY);

@@ -55,12 +55,12 @@ void sr_handshake_event(sr_engine *e, sr_conn *c)
 {
     if (!sr_link_alone(&c->buffered))
         return;
-    bool ends = !c->preface && c->transport->ops->ends(c->transport);
+    bool ends = !c->proxy_header && c->transport->ops->ends(c->transport);
     sr_link_append(ends ? &e->handshakes.endings : &e->handshakes.ready, &c->buffered);
 }
 
 /* Reads the header of the PROXY protocol, and nothing behind it. EAGAIN: it is not complete; 0; or why not. */
-static int preface(sr_engine *e, sr_conn *c)
+static int proxy_header(sr_engine *e, sr_conn *c)
 {
     ssize_t n = recv(c->source.fd, e->intake.scratch, SR_SCRATCH, MSG_PEEK | MSG_DONTWAIT);
     if (n <= 0)
@@ -76,7 +76,7 @@ static int preface(sr_engine *e, sr_conn *c)
     }
     if (recv(c->source.fd, e->intake.scratch, line.len, MSG_DONTWAIT) != (ssize_t)line.len)
         return EPROTO;
-    c->preface = false;
+    c->proxy_header = false;
     if (line.named)
         c->peer = line.peer;
     return 0;
@@ -94,7 +94,7 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
         sr_link_alone(&e->handshakes.endings) ? &e->handshakes.ready : &e->handshakes.endings;
     sr_conn *c = SR_LIST_ENTRY(list->next, sr_conn, buffered);
     sr_link_remove(&c->buffered);
-    int err = c->preface ? preface(e, c) : 0;
+    int err = c->proxy_header ? proxy_header(e, c) : 0;
     bool of_proxy = err && err != EAGAIN;
     if (!err)
         err = c->transport->ops->handshake(c->transport, c->source.fd);

@@ -13,7 +13,7 @@ sr_proxyhead sr_proxyhead_take(sr_conn *c, sr_bytes *view, bool in_scratch)
     case SR_PROXYLINE_DONE:
         break;
     }
-    c->preface = false;
+    c->proxy_header = false;
     if (line.named)
         c->peer = line.peer;
     *view = sr_bytes_of(view->at + line.len, view->len - line.len);

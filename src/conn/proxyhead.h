@@ -10,7 +10,7 @@ typedef enum sr_proxyhead {
 } sr_proxyhead;
 
 /*
- * Reads the header of the PROXY protocol, for a connection with c->preface, and sets its peer. `in_scratch`:
+ * Reads the header of the PROXY protocol, for a connection with c->proxy_header, and sets its peer. `in_scratch`:
  * the view lies in the scratch buffer, not in c->in.
  */
 sr_proxyhead sr_proxyhead_take(sr_conn *c, sr_bytes *view, bool in_scratch);

@@ -69,7 +69,7 @@ static void settle(sr_edge *ed, uint32_t slot)
         return;
     sr_conn *c = x->conn;
     if (c->gone) {
-        sr_conn_close(e, c, c->why); /* this calls sr_entry_leave */
+        sr_conn_close(e, c, c->why); /* this calls sr_entry_abandon */
         return;
     }
     if (c->out && !c->protocol->writable(e, c))
@@ -169,10 +169,10 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
                              : SR_TROUBLE_RESET,
                      1, err);
     if (open) {
-        sr_conn_refuse(ed->engine, x->conn, 503, sr_account_lack(err)); /* this calls sr_entry_leave */
+        sr_conn_refuse(ed->engine, x->conn, 503, sr_account_lack(err)); /* this calls sr_entry_abandon */
         return;
     }
-    sr_entry_leave(ed, x);
+    sr_entry_abandon(ed, x);
     x->conn->why = SR_CLOSED_ERROR;
     x->conn->protocol->cut(ed->engine, x);
 }

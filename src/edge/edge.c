@@ -57,9 +57,9 @@ enum {
 /* After this time in the queue, the edge checks by a system call whether the client is still there. */
 #define LOOK_NS (10 * SR_MILLISECOND)
 
-static void left(void *with, sr_exchange *x)
+static void abandoned(void *with, sr_exchange *x)
 {
-    sr_entry_leave(with, x);
+    sr_entry_abandon(with, x);
 }
 
 static bool expired(void *with, sr_exchange *x, sr_deadline_kind kind)
@@ -137,7 +137,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         atomic_store_explicit(&ed->engine->row->pid, getpid(), memory_order_relaxed);
     }
     ed->engine->protocol = &sr_h1;
-    ed->engine->left = left;
+    ed->engine->abandoned = abandoned;
     ed->engine->expired = expired;
     ed->engine->with = ed;
     sr_failures_open(ed);
@@ -269,7 +269,7 @@ static void signals_read(sr_edge *ed)
         else if (info.ssi_pid && info.ssi_pid != master)
             continue;
         else if (info.ssi_signo == SR_EDGE_CLOSE)
-            ed->engine->leaving = true;
+            ed->engine->says_close = true;
         else
             sr_stop_begin(ed, info.ssi_signo == SR_EDGE_STOP_NOW);
 }

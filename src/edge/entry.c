@@ -72,7 +72,7 @@ bool sr_entry_requeue(sr_edge *ed, uint32_t slot)
 
 /* --- abandoned requests: their client is gone --- */
 
-void sr_entry_abandon(sr_edge *ed, sr_entry *en, int64_t at)
+void sr_entry_watch(sr_edge *ed, sr_entry *en, int64_t at)
 {
     /* from the end: most are due later than those already in the list */
     sr_link *before = ed->abandoned.prev;
@@ -91,10 +91,10 @@ static void watch_on(sr_edge *ed, uint32_t slot, bool begun)
     int64_t at = begun ? ed->engine->now + config->stream_ns
                        : sr_queue_at(&ed->queue, slot)->ready_at + config->request_ns;
     if (!en->late && (begun ? config->stream_ns : config->request_ns))
-        sr_entry_abandon(ed, en, at);
+        sr_entry_watch(ed, en, at);
 }
 
-void sr_entry_leave(sr_edge *ed, sr_exchange *x)
+void sr_entry_abandon(sr_edge *ed, sr_exchange *x)
 {
     uint32_t slot = x->slot - 1;
     sr_entry *en = &ed->entries[slot];

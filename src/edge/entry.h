@@ -28,9 +28,9 @@ void sr_entry_forget(sr_edge *ed, uint32_t slot);
 /*
  * An exchange with a request in a slot is about to be closed, or answered by the edge itself: separates the two. A
  * request that still waits leaves the queue; otherwise its worker is watched on. Called by conn/ through
- * sr_engine.left.
+ * sr_engine.abandoned.
  */
-void sr_entry_leave(sr_edge *ed, sr_exchange *x);
+void sr_entry_abandon(sr_edge *ed, sr_exchange *x);
 
 /*
  * The row whose worker says in its ring that it has begun with the request of the slot; -1: none. Looks at
@@ -41,7 +41,7 @@ int32_t sr_entry_runs(const sr_edge *ed, uint32_t slot);
 bool sr_entry_requeue(sr_edge *ed, uint32_t slot);
 
 /* Has the worker of an entry without a client looked at when that monotonic time, ns, has come. */
-void sr_entry_abandon(sr_edge *ed, sr_entry *en, int64_t at);
+void sr_entry_watch(sr_edge *ed, sr_entry *en, int64_t at);
 
 /* Whether that worker says that it has begun with the request of the slot, and may be believed. */
 bool sr_entry_begun(const sr_edge *ed, const sr_edge_worker *m, uint32_t slot);

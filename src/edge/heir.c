@@ -40,8 +40,8 @@ typedef struct passed {
     int64_t since; /* monotonic time in ns at which its time limit began */
     uint32_t requests;
     uint8_t listener;
-    uint8_t head;    /* 1: the time limit is that of a head; 0: that of an idle connection */
-    uint8_t preface; /* the header of the PROXY protocol has not come yet */
+    uint8_t head;         /* 1: the time limit is that of a head; 0: that of an idle connection */
+    uint8_t proxy_header; /* the header of the PROXY protocol has not come yet */
     uint8_t unused[5];
 } passed;
 
@@ -159,7 +159,7 @@ static int add(sr_edge *ed, batch *b, sr_conn *c)
                   .requests = c->requests,
                   .listener = c->listener,
                   .head = !idle,
-                  .preface = c->preface};
+                  .proxy_header = c->proxy_header};
     b->conns[b->what.n++] = c;
     b->fds[b->n_fds++] = c->source.fd;
     if (file >= 0)
@@ -323,9 +323,9 @@ static void adopt(sr_edge *ed, const passed *p, int fd, int file)
     sr_conn_enter(e, c);
     sr_capacity_taken(e, fd);
     sr_counters_add(&e->row->counters.taken, 1);
-    c->preface = p->preface;
+    c->proxy_header = p->proxy_header;
     c->requests = p->requests;
-    c->state = p->head && p->bytes && !p->preface ? SR_CONN_HEAD : SR_CONN_IDLE;
+    c->state = p->head && p->bytes && !p->proxy_header ? SR_CONN_HEAD : SR_CONN_IDLE;
     if (!decrypts(c, p, file) || (p->bytes && !fill(&c->in, file, p->transport, p->bytes))) {
         sr_conn_close(e, c, SR_CLOSED_ERROR);
         return;

@@ -174,7 +174,7 @@ static void stream_over(sr_edge *ed, sr_exchange *x)
     en->late =
         sr_report_late(ed, slot, ed->workers[row].pid, "paused within its response", e->now - active_at,
                        whole ? "the response was complete" : "the response was cut off");
-    sr_entry_leave(ed, x);
+    sr_entry_abandon(ed, x);
     if (whole) {
         x->conn->protocol->end(e, x);
         return;
@@ -262,7 +262,7 @@ void sr_limits_expire_abandoned(sr_edge *ed)
                                   e->now - sr_queue_at(&ed->queue, slot)->ready_at, "the client was gone");
         if (!en->late) {
             say_late(ed, slot, false);
-            sr_entry_abandon(ed, en, e->now + AGAIN_NS);
+            sr_entry_watch(ed, en, e->now + AGAIN_NS);
         }
     }
 }

@@ -254,12 +254,12 @@ static bool is_blank(sr_bytes view)
 
 static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, sr_task *task)
 {
-    if (c->preface) {
-        sr_proxyhead preface = sr_proxyhead_take(c, &view, in_scratch);
-        if (preface == SR_PROXYHEAD_BAD)
+    if (c->proxy_header) {
+        sr_proxyhead header = sr_proxyhead_take(c, &view, in_scratch);
+        if (header == SR_PROXYHEAD_BAD)
             sr_conn_close(e, c, SR_CLOSED_PROXY);
-        if (preface != SR_PROXYHEAD_DONE)
-            return preface == SR_PROXYHEAD_BAD ? TAKE_OVER : TAKE_MORE;
+        if (header != SR_PROXYHEAD_DONE)
+            return header == SR_PROXYHEAD_BAD ? TAKE_OVER : TAKE_MORE;
         if (in_scratch)
             e->intake.fresh = view;
     }
@@ -388,7 +388,7 @@ static sr_intake read_socket(sr_engine *e, sr_conn *c, sr_task *task)
 /* Whether the rest of what was read is no part of the request that is being parsed, so that nothing has to be read first. */
 static bool is_here(const sr_conn *c)
 {
-    return sr_buffer_len(&c->in) && !c->preface && !(c->exchange && c->exchange->parse);
+    return sr_buffer_len(&c->in) && !c->proxy_header && !(c->exchange && c->exchange->parse);
 }
 
 sr_intake sr_h1_read(sr_engine *e, sr_conn *c, sr_task *task)

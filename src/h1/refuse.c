@@ -116,7 +116,7 @@ void sr_h1_refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why, cons
     sr_bytes made;
     if (e->intake.current == c)
         give_back(e, c);
-    sr_exchange_leave(e, x);
+    sr_exchange_abandon(e, x);
     sr_bytes asked = at_hand(e, c);
     if (c->state != SR_CONN_SERVING && c->state != SR_CONN_READY)
         x->is_head = sr_exchange_parsed_head(x) || is_head(asked);

@@ -30,11 +30,11 @@ static sr_peer peer_of(const char *s)
     return p;
 }
 
-static sr_conn *conn_of(const char *peer, bool preface)
+static sr_conn *conn_of(const char *peer, bool proxy_header)
 {
     sr_peer p = peer_of(peer);
     sr_conn *c = sr_conn_new(-1, &p, 0);
-    c->preface = preface;
+    c->proxy_header = proxy_header;
     return c;
 }
 
@@ -70,7 +70,7 @@ static void welcome(void)
 }
 
 /* In one piece that is not kept, as a connection reads it; then in two, as they come and as they are kept. */
-static void preface(void)
+static void proxy_header(void)
 {
     static const char bytes[] = V1 "GET";
     size_t header = sizeof V1 - 1, all = sizeof bytes - 1;
@@ -79,13 +79,13 @@ static void preface(void)
         sr_conn *c = conn_of("127.0.0.1", true);
         sr_bytes view = sr_bytes_of(guarded(bytes, first), first);
         sr_proxyhead got = sr_proxyhead_take(c, &view, true);
-        right &=
-            got == (first > header ? SR_PROXYHEAD_DONE : SR_PROXYHEAD_MORE) && c->preface == (first < header);
+        right &= got == (first > header ? SR_PROXYHEAD_DONE : SR_PROXYHEAD_MORE) &&
+                 c->proxy_header == (first < header);
         right &= sr_buffer_len(&c->in) == (first < header ? first : 0);
         if (first < header) {
             sr_buffer_add(&c->in, bytes + first, all - first);
             view = sr_bytes_of(sr_buffer_at(&c->in), all);
-            right &= sr_proxyhead_take(c, &view, false) == SR_PROXYHEAD_DONE && !c->preface;
+            right &= sr_proxyhead_take(c, &view, false) == SR_PROXYHEAD_DONE && !c->proxy_header;
             right &= view.at == sr_buffer_at(&c->in) && sr_buffer_len(&c->in) == 3;
         }
         right &= first == header || (view.len == (first > header ? first - header : 3) && *view.at == 'G');
@@ -98,20 +98,20 @@ static void preface(void)
     sr_bytes view = SR_BYTES(V1);
     sr_buffer_add_bytes(&c->in, view);
     view.at = sr_buffer_at(&c->in);
-    ok(sr_proxyhead_take(c, &view, false) == SR_PROXYHEAD_MORE && !c->preface && !c->in.data,
+    ok(sr_proxyhead_take(c, &view, false) == SR_PROXYHEAD_MORE && !c->proxy_header && !c->in.data,
        "nothing behind it: nothing is kept");
     is_peer(&c->peer, "192.0.2.7 56324", "the peer");
     sr_conn_free(c);
 
     c = conn_of("127.0.0.1", true);
     view = SR_BYTES("PROXY UNKNOWN\r\nGET");
-    ok(sr_proxyhead_take(c, &view, true) == SR_PROXYHEAD_DONE && !c->preface, "UNKNOWN");
+    ok(sr_proxyhead_take(c, &view, true) == SR_PROXYHEAD_DONE && !c->proxy_header, "UNKNOWN");
     is_peer(&c->peer, "127.0.0.1 0", "names nobody");
     sr_conn_free(c);
 
     c = conn_of("127.0.0.1", true);
     view = SR_BYTES("GET / HTTP/1.1\r\n");
-    ok(sr_proxyhead_take(c, &view, true) == SR_PROXYHEAD_BAD && c->preface, "no header");
+    ok(sr_proxyhead_take(c, &view, true) == SR_PROXYHEAD_BAD && c->proxy_header, "no header");
     sr_conn_free(c);
 }
 
@@ -170,7 +170,7 @@ static void forwarded(void)
 int main(void)
 {
     welcome();
-    preface();
+    proxy_header();
     forwarded();
     return done_testing();
 }
