@@ -108,7 +108,6 @@ my %ELSEWHERE = (
     'src/conn/engine.c' => 'c/conn c/deadline',
     'src/conn/expire.c' => 'c/conn http/slow',
     'src/conn/linger.c' => 'c/conn http/lingering',
-    'src/conn/joined.c' => 'c/joined',
     'src/conn/handshake.c' => 'tls/handshakes',
     'src/conn/intake.c' => 'c/conn fair/queue',
     'src/h1/decode.c' => 'c/body c/conn',
