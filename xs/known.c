@@ -166,7 +166,7 @@ static bool look_up(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth,
         return false;
     e->is = identity_of(kind, &r);
     if (kind == SUB) {
-        sirius_lookup_sub(k->target.pid, &k->text, at, &r, &e->finding);
+        sirius_lookup_sub(aTHX_ k->target.pid, &k->text, at, &r, &e->finding);
     } else if (kind == STATEMENT) {
         sirius_lookup_statement(aTHX_ k->target.pid, &k->text, &r, &e->finding);
     } else if (kind == OPERATION) {

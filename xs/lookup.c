@@ -11,15 +11,76 @@ enum {
     CLIMB_MAX = 600, /* operations between a statement and its sub */
 };
 
-void sirius_lookup_sub(pid_t pid, sr_buffer *text, const CV *at, const sirius_raw *r, sirius_finding *f)
+/* Each eval of a string has a number, by which equal stacks would differ */
+static void drop_number(sr_buffer *text, size_t before)
+{
+    static const char eval[] = "(eval ";
+    size_t len = sr_buffer_len(text) - before, at = sizeof eval - 1;
+    char *from = sr_buffer_at(text) + before;
+    if (len < sizeof eval || memcmp(from, eval, at) != 0)
+        return;
+    while (at < len && from[at] >= '0' && from[at] <= '9')
+        at++;
+    if (at >= len || from[at] != ')')
+        return;
+    memmove(from + sizeof eval - 2, from + at, len - at); /* the space goes as well */
+    text->end -= at - (sizeof eval - 2);
+}
+
+/* "FILE:LINE" of a statement */
+static bool add_place(pTHX_ pid_t pid, sr_buffer *text, const COP *cop)
+{
+    char line[32];
+    size_t before = sr_buffer_len(text);
+    if ((cop->op_type != OP_NEXTSTATE && cop->op_type != OP_DBSTATE) || !CopLINE(cop))
+        return false;
+    if (!sirius_naming_file(aTHX_ pid, text, cop))
+        return false;
+    drop_number(text, before);
+    int n = snprintf(line, sizeof line, ":%lu", (unsigned long)CopLINE(cop));
+    return sr_buffer_add(text, line, (size_t)n);
+}
+
+static bool is_anonymous(const sr_buffer *text, size_t before)
+{
+    static const char name[] = "::__ANON__";
+    size_t len = sr_buffer_len(text), its = sizeof name - 1;
+    return len - before >= its && memcmp(sr_buffer_at(text) + len - its, name, its) == 0;
+}
+
+/* "[app.psgi:12]", where it begins: all subs of a package that have no name would be one, and routes are such subs */
+static void add_beginning(pTHX_ pid_t pid, sr_buffer *text, const COP *at)
+{
+    COP cop;
+    size_t before = sr_buffer_len(text);
+    if (at && sirius_remote_copy(pid, &cop, at, sizeof cop) && sr_buffer_add(text, "[", 1) &&
+        add_place(aTHX_ pid, text, &cop)) {
+        char *from = sr_buffer_at(text) + before + 1;
+        size_t len = sr_buffer_len(text) - before - 1;
+        const char *slash = memrchr(from, '/', len);
+        if (slash) {
+            size_t folder = (size_t)(slash + 1 - from);
+            memmove(from, from + folder, len - folder);
+            text->end -= folder;
+        }
+        if (sr_buffer_add(text, "]", 1))
+            return;
+    }
+    text->end = text->from + before;
+}
+
+void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const CV *at, const sirius_raw *r, sirius_finding *f)
 {
     const XPVCV *body = &r->sub.body;
+    size_t before = sr_buffer_len(text);
     f->xs = (body->xcv_flags & CVf_ISXSUB) != 0;
     f->found = sirius_naming_sub(pid, text, at);
     if (f->xs)
         return;
     f->start = (const COP *)body->xcv_start_u.xcv_start;
     f->root = body->xcv_root_u.xcv_root;
+    if (f->found && is_anonymous(text, before))
+        add_beginning(aTHX_ pid, text, f->start);
 }
 
 /* Up the tree of operations: the last of several knows the one above them */
@@ -41,34 +102,11 @@ static const OP *root_of(pid_t pid, const COP *statement)
     return NULL;
 }
 
-/* Each eval of a string has a number, by which equal stacks would differ */
-static void drop_number(sr_buffer *text)
-{
-    static const char eval[] = "(eval ";
-    size_t len = sr_buffer_len(text), at = sizeof eval - 1;
-    char *from = sr_buffer_at(text);
-    if (len < sizeof eval || memcmp(from, eval, at) != 0)
-        return;
-    while (at < len && from[at] >= '0' && from[at] <= '9')
-        at++;
-    if (at >= len || from[at] != ')')
-        return;
-    memmove(from + sizeof eval - 2, from + at, len - at); /* the space goes as well */
-    text->end -= at - (sizeof eval - 2);
-}
-
 void sirius_lookup_statement(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f)
 {
-    const COP *cop = &r->statement;
-    char line[32];
-    if ((cop->op_type != OP_NEXTSTATE && cop->op_type != OP_DBSTATE) || !CopLINE(cop))
-        return;
-    if (!sirius_naming_file(aTHX_ pid, text, cop))
-        return;
-    drop_number(text);
-    int n = snprintf(line, sizeof line, ":%lu", (unsigned long)CopLINE(cop));
-    f->found = sr_buffer_add(text, line, (size_t)n);
-    f->root = root_of(pid, cop);
+    f->found = add_place(aTHX_ pid, text, &r->statement);
+    if (f->found)
+        f->root = root_of(pid, &r->statement);
 }
 
 /* Whether perl spends its own time in it: system calls, regular expressions, sort ... */

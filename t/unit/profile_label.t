@@ -12,14 +12,16 @@ my $LABEL = 'Sirius::Profile::Label';
 
 is_deeply [ $LABEL->parts( $_->[0] ) ], [ @$_[ 1 .. $#$_ ] ], $_->[0]
     for [ 'Shop::list lib/Shop.pm:12', 'Shop::list', 'lib/Shop.pm', 12 ],
-    [ 'Shop::list /srv/my shop/lib:2/Shop.pm:12', 'Shop::list',   '/srv/my shop/lib:2/Shop.pm', 12 ],
-    [ '(eval) (eval 3):1',                        '(eval)',       '(eval 3)',                   1 ],
-    [ '(sort block) a.pl:7',                      '(sort block)', 'a.pl',                       7 ],
-    [ 'Shop::list',                               'Shop::list' ],
-    [ 'JSON::XS::encode (XS)',                    'JSON::XS::encode (XS)' ],
-    [ '(moved)',                                  '(moved)' ],
-    [ 'Shop::list a.pm:9999999999',               'Shop::list a.pm:9999999999' ],
-    [ '',                                         '' ];
+    [ 'Shop::list /srv/my shop/lib:2/Shop.pm:12',     'Shop::list', '/srv/my shop/lib:2/Shop.pm',     12 ],
+    [ 'main::__ANON__[app.psgi:12] /srv/app.psgi:15', 'main::__ANON__[app.psgi:12]', '/srv/app.psgi', 15 ],
+    [ 'main::__ANON__[my app:12] /srv/my app:15',     'main::__ANON__[my app:12]',   '/srv/my app',   15 ],
+    [ '(eval) (eval 3):1',                            '(eval)',                      '(eval 3)',      1 ],
+    [ '(sort block) a.pl:7',                          '(sort block)',                'a.pl',          7 ],
+    [ 'Shop::list',                                   'Shop::list' ],
+    [ 'JSON::XS::encode (XS)',                        'JSON::XS::encode (XS)' ],
+    [ '(moved)',                                      '(moved)' ],
+    [ 'Shop::list a.pm:9999999999',                   'Shop::list a.pm:9999999999' ],
+    [ '',                                             '' ];
 
 is $LABEL->kind( $_->[0] ), $_->[1], "$_->[1]: $_->[0]"
     for [ 'Shop::list lib/Shop.pm:12', 'app' ], [ 'Shop::list', 'app' ], [ '(sort block) a.pl:7', 'app' ],

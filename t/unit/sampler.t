@@ -54,7 +54,7 @@ sub sampler_of {
 
 #<<< each: a program that stops at a call of sleep, and the labels of its stack
 my @CASES = (
-    [ 'subs, blocks, loops and eval' => <<'CODE', 'Shop::outer s:3', 'Shop::__ANON__ s:4', 'CORE::sleep (C)' ],
+    [ 'subs, blocks, loops and eval' => <<'CODE', 'Shop::outer s:3', 'Shop::__ANON__[s:4] s:4', 'CORE::sleep (C)' ],
 #line 1 "s"
 package Shop;
 for (1) { outer() }
@@ -110,10 +110,16 @@ CODE
 package Shop; use Time::HiRes; @Num::ISA = 'Time::HiRes'; outer();
 sub outer { my $o = bless [], 'Num'; $o->usleep; 1 }
 CODE
-    [ 'a sub in C that calls back' => <<'CODE', 'Shop::outer s:2', 'Shop::__ANON__ s:2', 'CORE::sleep (C)' ],
+    [ 'a sub in C that calls back' => <<'CODE', 'Shop::outer s:2', 'Shop::__ANON__[s:2] s:2', 'CORE::sleep (C)' ],
 #line 1 "s"
 package Shop; use List::Util 'first'; outer();
 sub outer { my $f = first { my $n = sleep 300; 1 } 1, 2; 1 }
+CODE
+    [ 'subs without a name' => <<'CODE', 'Shop::outer /a b/My app.pm:2', 'Shop::__ANON__[My app.pm:2] /a b/My app.pm:2', 'Shop::__ANON__[(eval):2] (eval):2', 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop; my $in = eval qq{\nsub { my \$n = sleep 300; 1 }}; outer();
+#line 2 "/a b/My app.pm"
+sub outer { my $f = sub { my $n = $in->(); 1 }; $f->(); 1 }
 CODE
     [ 'names of any bytes' => <<'CODE', 'Shop::a\x0ab,\xe2\x98\xba s:2', 'CORE::sleep (C)' ],
 #line 1 "s"
@@ -194,20 +200,20 @@ $SIG{USR1} = \&handled;
 sub all { sorts(); evals(); regex(); recur(8); signals(); objects(); closures(); deep(30); quick(1) }
 all() while 1;
 CODE
-    my %at    = ( 'Shop::__ANON__' => 20 );    # the line of each sub
+    my %at    = ( 'Shop::__ANON__[s:20]' => 20 );    # the line of each sub
     my @lines = split /\n/, $code;
     for my $line ( 1 .. $#lines ) {
         $at{"Shop::$1"} = $line if $lines[$line] =~ /^sub (\w+)/;
     }
-    my %calls;                                 # line => what can be called there
+    my %calls;                                       # line => what can be called there
     for my $line ( 2 .. $#lines ) {
         my $text = $lines[$line] =~ s/^sub \w+//r;
         $calls{$line}{"Shop::$_"} = 1 for $text =~ /\b(\w+)/g;
     }
-    $calls{12}{"Shop::$_"}       = 1 for qw(DESTROY FETCH text plus TIESCALAR make);
-    $calls{18}{'Shop::DESTROY'}  = 1;
-    $calls{11}{'Shop::handled'}  = 1;
-    $calls{19}{'Shop::__ANON__'} = 1;
+    $calls{12}{"Shop::$_"}             = 1 for qw(DESTROY FETCH text plus TIESCALAR make);
+    $calls{18}{'Shop::DESTROY'}        = 1;
+    $calls{11}{'Shop::handled'}        = 1;
+    $calls{19}{'Shop::__ANON__[s:20]'} = 1;
     my $sampler = sampler_of( my $pid = perl_of($code) );
     my ( %seen, @wrong, $moved, $n );
     my $until = time + ( $ENV{SIRIUS_TEST_SECONDS} || 6 );
@@ -240,7 +246,7 @@ CODE
     cmp_ok $moved // 0, '<', $n / 10, ( $moved // 0 ) . ' were cut';
     my @unseen = grep { !$seen{$_} }
         qw(Shop::quick Shop::by_number Shop::evaled Shop::in_regex Shop::recur Shop::deep
-        Shop::handled Shop::FETCH Shop::text Shop::DESTROY Shop::__ANON__);
+        Shop::handled Shop::FETCH Shop::text Shop::DESTROY Shop::__ANON__[s:20]);
     is "@unseen", '', 'all kinds of calls were seen' or diag explain \%seen;
 };
 

@@ -96,9 +96,10 @@ Sirius::OS::Sampler - the Perl stack of a running process, again and again
 Reads the memory of a process that runs the same perl as this one. It need not be a child; it is neither stopped nor interrupted,
 and has nothing to do for it. A stack takes some 20 microseconds.
 
-It has subs, the eval of strings, C<require>, blocks of C<sort>, code in regular expressions, and what perl calls by itself: signal handlers,
-overloaded operators, tied variables, C<DESTROY>. The innermost label may be a sub in C or a function of perl. A sub in C that has
-called a sub of Perl is not seen. Of a perl with threads, the main one is read.
+It has subs, the eval of strings, C<require>, blocks of C<sort>, code in regular expressions, and what perl calls by itself: signal
+handlers, overloaded operators, tied variables, C<DESTROY>. A sub without a name has where it begins, as C<main::__ANON__[app.psgi:12]>.
+The innermost label may be a sub in C or a function of perl. A sub in C that has called a sub of Perl is not seen. Of a perl with threads,
+the main one is read.
 
 A frame is there only if it is certain (F<xs/sampler.c>).
 

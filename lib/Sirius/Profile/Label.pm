@@ -25,13 +25,15 @@ sub kind {
     my ( $name,  $file )  = $class->parts($label);
     return 'c'     if $name =~ /[ ]\((?:XS|C)\)\z/;
     return 'eval'  if $name =~ /\A\((?:eval|require)\)\z|(?:\A|::)BEGIN\z/;
-    return 'other' if $name =~ /\A(?:\(moved\)|[.]{3})\z/;
+    return 'other' if $name =~ /\A(?:\((?:moved|server)\)|[.]{3})\z/;
     return defined $file && $file =~ $INSTALLED ? 'module' : 'app';
 }
 
 sub parts {
     my ( $class, $label ) = @_;
-    return $label =~ /\A(\([^()]*\)|\S+)[ ](\S.*):([0-9]{1,9})\z/s ? ( $1, $2, $3 ) : ($label);
+    return $label =~ /\A(\([^()]*\)|\S+?(?:\[[^\]]*\])?)[ ](\S.*):([0-9]{1,9})\z/s
+        ? ( $1, $2, $3 )
+        : ($label);
 }
 
 # Names, files and paths are bytes, mostly of UTF-8

@@ -41,7 +41,7 @@ const weigh = call => counts.of(call.total, isBefore());
 // From 0 to 1, the same for all functions of a package
 function hue(text) {
     let sum = 7;
-    for (const c of text.replace(/::\w+$/, '')) sum = (sum * 31 + c.codePointAt(0)) % 9973;
+    for (const c of text.replace(/::\w+(?:\[.*\])?$/, '')) sum = (sum * 31 + c.codePointAt(0)) % 9973;
     return sum / 9973;
 }
 

@@ -16,11 +16,11 @@ function make(name, { text, ...attributes } = {}, ...children) {
     return element;
 }
 
-// The last parts of a name say most: Shop::Storage::Cache::fetch, Cache::fetch, fetch
+// The last parts of a name say most: Shop::Storage::Cache::fetch, Cache::fetch, fetch; main::__ANON__[app.psgi:12], [app.psgi:12]
 function fitting(name, width) {
     let text = name;
     while (text.length * LETTER > width && /^[^/\s]*?::./.test(text)) text = text.replace(/^.*?::/, '');
-    return text;
+    return text.length * LETTER > width ? text.replace(/^__ANON__(?=\[)/, '') : text;
 }
 
 // Calls with their widths, in groups that are wide enough to be seen; no width is lost but less than that of one
