@@ -1,8 +1,8 @@
 #ifndef SIRIUS_ALONE_H
 #define SIRIUS_ALONE_H
 /*
- * alone: the edge that this process has started itself, as there is no supervisor (--workers 0). Nobody else starts another one
- * when it ends, or hears of what it has counted.
+ * alone: the edge that this process has started itself, as there is no supervisor (--workers 0). No other process starts
+ * another one when it ends, or reads its counts.
  *
  * Owner: the request loop; the descriptor is that of Sirius::Edge::Beside. Thread: that of perl.
  */

@@ -1,6 +1,6 @@
 #ifndef SIRIUS_CALL_H
 #define SIRIUS_CALL_H
-/* call: calls code of the application, past which nothing of it gets. Whatever it does there, the server goes on. */
+/* call: calls code of the application. Exceptions, jumps and exit in it return to the caller. */
 #include "perlapi.h"
 
 /*

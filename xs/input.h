@@ -14,7 +14,7 @@
 
 typedef struct sirius_input {
     GV *gv;    /* the reference in the environment counts it, nothing else */
-    SV *bytes; /* what the handle reads. Counted here and by the layer */
+    SV *bytes; /* the content that the handle reads. Counted here and by the layer */
     PerlIO *file;
     PerlIOl *top; /* its only layer */
     HV *stash;    /* of the IO in gv, for comparison */

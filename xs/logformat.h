@@ -54,7 +54,7 @@ void sirius_logformat_release(pTHX_ sr_logformat *f);
 
 sr_bytes sirius_logview_get(void *view, const sr_logitem *item);
 
-/* What an object of Sirius::LogFormat points to. */
+/* The referent of an object of Sirius::LogFormat. */
 typedef struct sirius_logformat {
     sr_logformat *program;
     sirius_logscratch *scratch; /* NULL while a line is being made */

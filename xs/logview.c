@@ -61,7 +61,7 @@ static const char *const standard_keys[][KEYS_MAX] = {
     [SR_LOG_PORT] = {"SERVER_PORT"},
 };
 
-/* What is no value of %env */
+/* Values that are not in %env */
 static bool is_of_server(const sr_logitem *item)
 {
     return item->kind == SR_LOG_OUT || item->kind == SR_LOG_REQUEST_ID || item->kind == SR_LOG_TRACEPARENT ||

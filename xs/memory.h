@@ -13,6 +13,6 @@ typedef struct sirius_memory {
 
 /* Called when a scope is left, by SAVEDESTRUCTOR_X: finds out whether that is so, and tells the generation. */
 void sirius_memory_look(pTHX_ void *unused);
-bool sirius_memory_over(void); /* what it has found, for END blocks */
+bool sirius_memory_over(void); /* whether memory ran out, for END blocks */
 
 #endif

@@ -28,7 +28,7 @@ use constant TEXT => 600;
 my %NUMBER;
 @NUMBER{ split q( ), $Config{sig_name} } = split q( ), $Config{sig_num};
 
-# Its handlers restart what they interrupt. Not the one of USR2, whose trace must come from inside a call
+# Signals whose handlers restart interrupted system calls. Not USR2, whose trace must come from inside a call
 my @RESTARTS = @NUMBER{qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1)};
 
 # The request loop that runs, for an application that calls exit; and the edge that this process has started

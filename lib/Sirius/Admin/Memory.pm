@@ -34,7 +34,7 @@ sub add {
     return;
 }
 
-# In the supervisor: answers what has come on its end of the line. False when the other end is closed
+# In the supervisor: answers the requests on its end of the line. False when the other end is closed
 sub answer {
     my ( $class, $line, $tell ) = @_;
     my $over;

@@ -39,7 +39,7 @@ my %LIMITS = (
 );
 my @SHARED = qw(daemonize error_log group log_prefix proctitle sandbox server_software tmpdir user);
 
-# A whole process group may be told to end: this process goes on answering until the workers are gone
+# A signal may reach the whole process group: this process keeps answering until the workers are gone
 my @DEAF = qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1 USR2);
 
 sub act {
@@ -142,7 +142,7 @@ sub start {
     my ( $self, %parts ) = @_;
     return if !@{ $self->{listeners} };
     @{$self}{ keys %parts } = values %parts;
-    $self->{reaper}->add($_) for $self->_children;    # those of the previous program
+    $self->{reaper}->add($_) for $self->_children;    # children of the previous program
     my ( $lifeline, $writer ) = @{$self}{qw(lifeline lifeline_writer)};
     $lifeline or pipe $lifeline, $writer or return $self->_no_process("cannot create a pipe: $!");
     $self->_start_edge( $lifeline, $writer ) if !$self->{edge};

@@ -113,7 +113,7 @@ sub run {
     return !$failed || !$self->{conf}{warm_up_required};
 }
 
-# Status, and what is wrong
+# Status, and an error or undef
 sub _answer {
     my ( $self,  $env )      = @_;
     my ( $lived, $response ) = $self->_try( sub { $self->{app}->($env) } );

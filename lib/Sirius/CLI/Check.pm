@@ -16,12 +16,12 @@ use Sirius::Service::Privileges;
 
 use constant LIMIT => 30;    # seconds, without --limit
 
-# In the order in which a start of the server would come to it. Each has a method check, which gets the report and the facts:
+# In the order of a start of the server. Each has a method check, which gets the report and the context:
 #   conf        the checked values of all options
 #   from        where each of them comes from
 #   get, limit  what the options of this command say
-#   privileges  those that the workers would have, undef when they cannot
-#   runner      what was read, and can load the application
+#   privileges  rights of the workers; undef if they cannot be set
+#   runner      has read the options and can load the application
 my @CHECKS = map {"Sirius::CLI::Check::$_"} qw(Files Addresses Limits Application);
 
 my @ROWS = (
@@ -69,7 +69,7 @@ sub main {
     $report->ok( 'the options are valid' . ( defined $conf->{config} ? ", and so is $conf->{config}" : '' ) );
     my $privileges = eval { Sirius::Service::Privileges->new($conf) };
     $report->error($@) if !$privileges;
-    my %facts = (
+    my %context = (
         conf       => $conf,
         from       => $runner->{from},
         get        => \@get,
@@ -77,7 +77,7 @@ sub main {
         privileges => $privileges,
         runner     => $runner,
     );
-    $_->check( $report, %facts ) for @CHECKS;
+    $_->check( $report, %context ) for @CHECKS;
     $report->sum;
     return $report->errors || $self->given('strict') && $report->warnings ? $self->FAILED : $self->DONE;
 }

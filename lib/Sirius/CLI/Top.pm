@@ -138,7 +138,7 @@ sub _print {
     return;
 }
 
-# True for q: until then the last answer, until the next one is due
+# Shows the last answer until the next one is due. True: the user has pressed q
 sub _quits {
     my ( $self, $screen ) = @_;
     my $next = now() + $self->{interval};
@@ -167,7 +167,7 @@ sub _suspend {
     return;
 }
 
-# Shows the server on the screen. A server that does not answer may come back, so it goes on asking
+# Shows the server on the screen. Asks again if the server does not answer, as it may come back
 sub _watch {
     my $self   = shift;
     my $screen = Sirius::CLI::Top::Screen->new;

@@ -52,7 +52,7 @@ sub parse {
     return { %{ _parse($spec) }, $tls ? ( tls => 1 ) : () };
 }
 
-# Guesses what was meant. A bare name is refused as a path: a forgotten port would make a unix socket in the
+# Guesses the intended address. A bare name is refused as a path: a forgotten port would make a unix socket in the
 # current directory
 sub _no_address {
     my $spec = shift;

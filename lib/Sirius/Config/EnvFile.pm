@@ -8,7 +8,7 @@ use Sirius::Config::Options;
 # What stands for other bytes between double quotes
 my %ESCAPE = ( n => "\n", r => "\r", t => "\t", map { $_ => $_ } qw(" $ \\ `) );
 
-# Of a line only its number is told, and never what is in it: that may be a part of a key
+# Errors name only the number of a line, never its text, which may be a part of a key
 sub read {
     my ( $class, @paths ) = @_;
     my $self = bless { place => {}, value => {} }, $class;

@@ -31,7 +31,7 @@ sub text {
     return $text . "\n" . Text::Wrap::wrap( '# Not set: ', '#   ', join ', ', sort @unset ) . "\n";
 }
 
-# What holds although nobody has said it: the source and the value
+# A value that nobody has set: its source, and the value
 sub _default {
     my ( $self,  $row )   = @_;
     my ( $given, $plack ) = @{$self}{qw(given plack)};

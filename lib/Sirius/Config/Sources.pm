@@ -77,7 +77,7 @@ sub pairs {
         my $texts = $texts{$key} ||= [];
         if ( !defined $value ) {
 
-            # takes back what was given, but under this name only: an alias that is not given says nothing
+            # withdraws the value given under this name only: an alias that is not given says nothing
             next if ( $last{$key} // '' ) ne $name;
             delete $raw{$key};
             @$texts = ();

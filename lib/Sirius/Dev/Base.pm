@@ -35,7 +35,7 @@ sub is_gone { return shift->{child}->is_gone }
 
 sub line { return shift->{line} }
 
-# A child of the supervisor that runs the original command, up to where that would load the application. Dies if there is none
+# Starts a child that runs the original command until it would load the application. Dies if it cannot
 sub new {
     my ( $class, %args ) = @_;
     socketpair my $line, my $theirs, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC

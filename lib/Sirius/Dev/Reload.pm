@@ -28,7 +28,7 @@ use constant {
     PRELOAD_MAX => 60,      # seconds that modules have to load by themselves
     REFUSED_MAX => 20,      # modules that may refuse it before it is given up
     NAMES_MAX   => 3,       # files that are named in a line
-    NOTICED     => 0.25,    # seconds in which a change is noticed, if nobody has to look for it
+    NOTICED     => 0.25,    # seconds in which a change is noticed by inotify
     WITH_PAGE   => 5,   # seconds after loading in which requests may be those of pages that were loaded again
 };
 
@@ -506,7 +506,7 @@ sub _watch {
     return;
 }
 
-# What the edge serves by itself is no reason to load the application: pages are shown again, if they are to be
+# A changed file that the edge serves does not reload the application; open pages are loaded again
 sub _without_assets {
     my ( $self,    @changed ) = @_;
     my ( $session, $watcher ) = @{$self}{qw(session watcher)};

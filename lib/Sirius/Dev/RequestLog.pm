@@ -15,7 +15,7 @@ use constant {
     WAITED       => 1000,                           # microseconds that are worth being told
 };
 
-# Of a status, by its first digit; and what is less important than the rest
+# Colours of a status, by its first digit, and of the less important parts
 my %COLOUR = ( 1 => '36', 2 => '32', 3 => '36', 4 => '33', 5 => '1;31', soft => '2', method => '1' );
 
 # What has come is printed

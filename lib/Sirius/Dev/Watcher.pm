@@ -14,7 +14,7 @@ use Time::HiRes ();
 
 use constant {
     LOST => 0.5,     # seconds between two looks for a folder that is gone
-    SCAN => 0.5,     # and between two looks at all files, where nobody tells what changes
+    SCAN => 0.5,     # and between two scans of all files, where inotify is not used
     TICK => 0.01,    # seconds by which the time of a file may lie before that of its writing
 };
 

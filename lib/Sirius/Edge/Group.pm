@@ -29,10 +29,10 @@ use constant {
 # After how many attempts that failed another build is started
 use constant ATTEMPTS => 2;
 
-# Those words are for the keeper
+# The words for the keeper
 my $KEYS = qr/\Atls-(?!handshake-timeout=)/;
 
-# Seconds between two tries, and how many of them, where the supervisor finds no memory: then it goes on without
+# Seconds between two attempts, and how many there are, while the supervisor lacks memory; then it gives up the update
 use constant { PAUSE => 0.02, TRIES => 50 };
 
 sub act {
@@ -61,7 +61,7 @@ sub certificates {
     return $self->{keeper} ? $self->{keeper}->certificates : ();
 }
 
-# Tells others about those
+# Publishes the certificates and CRLs
 sub certificates_changed { return shift->{changed}->() }
 
 # The error of the last attempt to load the certificates. Does not wait; undef while they are being read
@@ -130,7 +130,7 @@ sub hangs {
     return;
 }
 
-# What they say of workers: "PID WHAT WHY"
+# Reads the reports of the edges: "PID WHAT WHY"
 sub hear {
     my $self = shift;
     1 while sysread $self->{news}, $self->{heard}, 4096, length $self->{heard};
@@ -338,7 +338,7 @@ sub _adopt {
     return;
 }
 
-# It cannot pass its connections on
+# The edge cannot pass its connections on
 sub _apart {
     my ( $self, $pid, $why ) = @_;
     return Sirius::Log->note(
@@ -475,7 +475,7 @@ sub _log {
     return ( access_log => $log->fd, access_log_kind => $log->kind, access_log_priority => $log->priority );
 }
 
-# It was to take another's place
+# An edge that was to replace another has ended
 sub _not_renewed {
     my ( $self, $place, $how ) = @_;
     my $before = $self->_predecessor($place);
@@ -577,7 +577,7 @@ sub _replaces {
     return !$self->{stopping} && $place->role eq 'serves' && !defined $place->heir;
 }
 
-# Edges of a new build crash: those that start from now on run the previous one, if it is known
+# Edges of a new build crash: edges that start from now on run the previous build, if it is known
 sub _revert {
     my ( $self, $place, $how ) = @_;
     my $programs = $self->{programs};
@@ -635,7 +635,7 @@ sub _succeed {
     return;
 }
 
-# The place, and those that have no program yet, get this one
+# This place, and all that have no program yet, use another build
 sub _switch {
     my ( $self, $place, $other ) = @_;
     $self->{programs}->switch( $place->program, $other );
@@ -658,7 +658,7 @@ sub _try_other {
         . ' sirius-edge';
 }
 
-# Once: all of them say it, and each that comes
+# Logged once, as every edge reports it
 sub _unfiltered {
     my ( $self, $why ) = @_;
     return if length $self->{said} || $self->{said_unfiltered}++;

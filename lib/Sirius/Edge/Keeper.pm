@@ -167,7 +167,7 @@ sub renew {
     return                   if $self->_stays(@words);
     $self->{words} = \@words if @words;
     return $self->_start     if !$self->{next};
-    $self->{once_more} = 1;    # what it has read may be older than this wish
+    $self->{once_more} = 1;    # it may have read the files before this request
     return;
 }
 
@@ -291,7 +291,7 @@ sub _ended {
     return;
 }
 
-# What to say of those that have expired. Only --tls-dir can have any
+# Lines about expired certificates. Only --tls-dir can have any
 sub _expired {
     my @certificates = @_;
     return map {

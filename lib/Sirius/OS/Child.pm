@@ -50,7 +50,7 @@ sub failure {
     return defined $most ? "$error: there may be $most processes and threads ($what)" : $error;
 }
 
-# Each child would write what is still in a buffer. Layers may be code of the application
+# Before a fork: each child would write the contents of the buffers again. Layers may be code of the application
 sub flush {
     local ( $@, $! );
     eval { STDOUT->flush; STDERR->flush };

@@ -33,7 +33,7 @@ sub memory {
     return defined $least && $least < 2**60 ? $least + 0 : undef;
 }
 
-# The number of processes and threads that a control group may have, if it has that many; or that of the user
+# The limit of processes and threads that is reached, of a control group or else of the user, and its name
 sub tasks {
     my ( $class, $root ) = @_;
     $root = '' if !defined $root;

@@ -11,7 +11,7 @@ my @NAME = split ' ', $Config{sig_name};
 # Signals that mean a fault in the process itself
 my %FAULT = map { $_ => 1 } qw(ABRT BUS FPE ILL SEGV SYS TRAP);
 
-# Why a process has ended that got no more memory, after the line "Out of memory!" of perl
+# A process that lacked memory has ended, after the line "Out of memory!" of perl
 use constant NO_MEMORY => 'perl ran out of memory';
 
 # How reasons begin, and the cause under which they are counted

@@ -23,7 +23,7 @@ my @STRAY = qw(ALRM IO);
 # The signals for which the sender matters
 my %ASKED = map { $_ => 1 } qw(HUP INT QUIT TERM TTIN TTOU);
 
-# What lend gives to the application: its own, and those that end it
+# The signals that lend gives to the application: its own, and signals that end it
 my @OWN   = qw(ALRM CHLD IO);
 my @STOPS = qw(INT QUIT TERM);
 

@@ -84,7 +84,7 @@ sub resident {
     return ( $pages || 0 ) * $PAGE;
 }
 
-# In which state it is and what it does, as far as the kernel tells: "stopped (state T), wait channel do_signal_stop"
+# State and activity of a process, as far as the kernel shows them: "stopped (state T), wait channel do_signal_stop"
 sub stands {
     my ( $class, $pid ) = @_;
     my ($state) = _stat($pid) or return 'the kernel does not tell where';

@@ -11,7 +11,7 @@ use Scalar::Util qw(blessed openhandle reftype);
 # Bytes that getline is asked for at a time, which a file handle can return at once
 use constant BLOCK => 65536;
 
-# What was sent, or is safe from what its owner does with it now
+# When the body was sent, or its owner can no longer change it
 sub close_body {
     my $body = shift;
     $body->close if blessed $body ? $body->can('close') : openhandle $body;

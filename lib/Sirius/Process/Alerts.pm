@@ -327,7 +327,7 @@ sub _value {
     return $type eq 'bytes' ? Sirius::Config::Usage->bytes($value) : $type eq 'seconds' ? "$value s" : $value;
 }
 
-# Requests that waited and were served, requests that were refused, and those of them that reached their time
+# Requests that waited and were served; requests that were refused; how many of the refused ones had reached their time
 # limit
 sub _waited {
     my ( $self, $counts ) = @_;

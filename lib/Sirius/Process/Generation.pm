@@ -220,7 +220,7 @@ sub _note {
     return;
 }
 
-# What it writes while it loads goes to the log as usual, and is kept for those who asked for the reload
+# Its output while it loads goes to the log as usual, and is kept for the clients that wait for the reload
 sub _read_stderr {
     my ( $self, $loop ) = @_;
     $loop->read( $self->{stderr}, \my $text );

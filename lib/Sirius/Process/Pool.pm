@@ -128,7 +128,7 @@ sub run {
         my $error = $self->{theirs}->lend( sub { $self->{privileges}->drop } );
         die $error if defined $error;    ## no critic (RequireCarping)
     }
-    Sirius::OS::Child->end_with(0);      # what its end means for workers is seen in the loop
+    Sirius::OS::Child->end_with(0);      # the loop handles its end
     Sirius::Worker->check_tmpdir( $self->{conf} );
     Sirius::OS::Title->set( $self->{conf}, "generation $self->{number}" );
     if ( $self->{reload} ) {
@@ -263,7 +263,7 @@ sub _detach {
     return;
 }
 
-# The PIDs of those that have not said that they end
+# The PIDs of workers that have not announced their end
 sub _edges {
     my $board = shift->{scoreboard};
     return grep { $_ > 0 } map { $board->edge_row($_)->{pid} } 0 .. $board->edges - 1;
@@ -366,7 +366,7 @@ sub _is_listened_to {
     return $self->{reload} && !$self->{complete};
 }
 
-# Whether nobody has told it to end: the edge does so when it has answered all requests
+# Whether this generation was not told to end: the edge tells it when all requests are answered
 sub _is_waiting {
     my ( $self, $worker ) = @_;
     return $self->{serving} && $worker->is_ready && !$worker->is_retiring && !$worker->done;
@@ -525,7 +525,7 @@ sub _schedule {
         : 0;
     return 'starting another' if !$delay;
 
-    # The old generation is still there and goes on, or an operator waits for the outcome of the start
+    # The old generation keeps serving, or an operator waits for the outcome of the start
     if ( $self->{reload} ? !$self->{complete} : $self->{daemon} && !$self->{up} ) {
         $self->{gave_up} = 1;
         $self->_stop('INT');

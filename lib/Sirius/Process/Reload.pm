@@ -26,7 +26,7 @@ use constant {
 
 my $JSON = JSON::PP->new->canonical->ascii->allow_nonref;
 
-# Gives up what is being loaded, in favour of what serves. True if there was something
+# Gives up the generation that is loading. True if there was one
 sub abort {
     my ( $self, $why ) = @_;
     my $loading = $self->{loading};
@@ -148,7 +148,7 @@ sub publish {
 
 sub reload {
     my ( $self, $reply, $why, $again ) = @_;
-    if ( my $loading = $self->{loading} ) {    # what it has read may be older than this request
+    if ( my $loading = $self->{loading} ) {    # it may have read the files before this request
         push @{ $self->{after} }, [ $reply, $why ];
         return;
     }
@@ -371,7 +371,7 @@ sub _failed {
     return $self->_reloaded( $generation, { ok => 0, error => $error } );
 }
 
-# It has ended, and this is what it leaves behind
+# A generation has ended: removes it, and what it has left
 sub _forget {
     my ( $self, $generation ) = @_;
     my $number = $generation->number;
@@ -557,7 +557,7 @@ sub _reloaded {
     return $self->_settle;
 }
 
-# Records the outcome of a reload. Without a generation, it could not even begin
+# Records the outcome of a reload. Without a generation, the reload could not begin
 sub _remember {
     my ( $self, $result, $generation ) = @_;
     my $seconds = $generation ? $generation->age : 0;

@@ -35,7 +35,7 @@ sub _is_at {
     return $row->{pid} == $worker->pid && $row->{began} && abs( $row->{began} - $ready_at ) < 1e-6;
 }
 
-# The worker goes on meanwhile: before and after, it is asked whether it is still at that request
+# The worker keeps running: checks before and after that it still serves that request
 sub _look {
     my ( $self, $worker, $ready_at ) = @_;
     my $pid = $worker->pid;

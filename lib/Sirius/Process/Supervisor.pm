@@ -308,7 +308,7 @@ sub _edge_parts {
     );
 }
 
-# The edge of the server, and that of the admin port
+# The edges of the server and of the admin port
 sub _edges {
     my $self = shift;
     return grep {defined} $self->{edge}, $self->{admin}->edge;
@@ -470,7 +470,7 @@ sub _reopen_logs {
     return $self->_reopen_access_log($say);
 }
 
-# start_server ends all previous servers at each restart, also those that are ending already
+# start_server ends all previous servers at each restart, even if they are ending already
 sub _repeats {
     my ( $self, $signal ) = @_;
     return Sirius::Service::Starter->is_ours( $self->{loop} && $self->{loop}->sender($signal) );

@@ -5,7 +5,7 @@ use warnings;
 
 use Sirius::Base::Clock qw(now);
 
-# What it may report, and what is kept of it
+# The reports of a worker, and what each changes here
 my %HEARS = (
     done   => sub { my ( $self, $why ) = @_; $self->{done} = length $why ? $why : 1 },
     hook   => sub { my ( $self, $name ) = @_; $self->_in_hook( $name eq 'none' ? undef : $name ) },
@@ -92,8 +92,7 @@ sub _in_hook {
     return $self->_limit( hook => now(), "--$name ran for more than" =~ tr/_/-/r );
 }
 
-# Only its end helps with a worker that hangs in code of the application: neither a signal nor anything else
-# does
+# A worker that hangs in code of the application can only be killed
 sub _limit {
     my ( $self, $name, $since, $words ) = @_;
     my $limit = $self->{load_timeout} or return;

@@ -10,7 +10,7 @@ use POSIX ();
 use Sirius::CLI::Check;
 use Sirius::Test;
 
-# sirius check: each broken set-up is told in a line, and what is well is not
+# sirius check: one line for each fault of a set-up, and none for what works
 
 my $dir  = File::Temp->newdir;
 my $root = $Sirius::Test::Server::ROOT;

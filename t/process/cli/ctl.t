@@ -11,7 +11,7 @@ use Time::HiRes qw(sleep time);
 use Sirius::Control::Server;
 use Sirius::Test;
 
-# sirius ctl: first with a server that says what it is told to, then with a real one
+# sirius ctl: first with a server whose answers the test chooses, then with a real one
 
 my $dir  = File::Temp->newdir;
 my $root = $Sirius::Test::Server::ROOT;

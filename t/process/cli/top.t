@@ -12,7 +12,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
 
-# sirius top, with a server that says what it is told to; at last with a real one
+# sirius top, with a server whose answers the test chooses, then with a real one
 
 my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $root = $Sirius::Test::Server::ROOT;

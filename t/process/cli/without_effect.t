@@ -224,7 +224,7 @@ APP
     kill KILL => @helpers;
 };
 
-# What is said of an option, and whether it is true: what is asked of the server then, and what comes
+# The notice about an option, and whether it is true: a request to the server, and the expected answer
 my $SLOW
     = "sub { if ( \$_[0]{PATH_INFO} eq '/slow' ) { open my \$out, '>', '$dir/slow'; select undef, undef, undef, 2 }"
     . " [ 200, [], [\$\$] ] }\n";

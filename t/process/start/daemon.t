@@ -26,7 +26,7 @@ sub {
 }
 APP
 
-# A daemon is no child of ours; but nobody else works in the folder of this case
+# A daemon is not a child of this process, but no other process works in the folder of this case
 sub all {
     return if $dir !~ m{/sirius-\w+/\d+\z};
     my $inside
@@ -56,7 +56,7 @@ END {
     $? = $status;
 }
 
-# Runs the command as a shell does in $(...): its status, and what it and all that it leaves behind say there
+# Runs the command as a shell does in $(...): its status, and the output of the command and of its children
 sub command {
     my @args   = @_;
     my %option = ref $args[0] ? %{ shift @args } : ();

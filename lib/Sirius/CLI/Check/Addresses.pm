@@ -14,9 +14,9 @@ use Sirius::Service::Starter;
 use Sirius::Service::Activation;
 
 sub check {
-    my ( $class, $report, %facts ) = @_;
-    my $conf = $facts{conf};
-    my $self = bless { %facts, report => $report }, $class;
+    my ( $class, $report, %context ) = @_;
+    my $conf = $context{conf};
+    my $self = bless { %context, report => $report }, $class;
     my @all  = map { [ '--admin', $_ ] } @{ $conf->{admin} || [] };
     if ( my $giver = $self->_giver ) { $report->ok("the sockets to listen on are those of $giver") }
     else {

@@ -21,9 +21,9 @@ use Sirius::Worker;
 use constant { LOOK => 0.05, PATIENCE => 1, TO_END => 5 };
 
 sub check {
-    my ( $class, $report, %facts ) = @_;
-    my $self = bless { %facts, report => $report }, $class;
-    my $file = $facts{runner}->application;
+    my ( $class, $report, %context ) = @_;
+    my $self = bless { %context, report => $report }, $class;
+    my $file = $context{runner}->application;
     $self->{name} = defined $file ? basename($file) : '-e';
     return $report->error(
         "the application file $file does not exist: name it as the last argument, or with --app")
@@ -52,7 +52,7 @@ sub check {
     return;
 }
 
-# As those of the report, which is in the other process
+# The methods of the report, which is in the other process
 sub error   { my ( $self, $text ) = @_; $self->_say( error   => $text ); return 0 }
 sub ok      { my ( $self, $text ) = @_; $self->_say( ok      => $text ); return 1 }
 sub warning { my ( $self, $text ) = @_; $self->_say( warning => $text ); return 1 }
@@ -147,7 +147,7 @@ sub _follow {
     return;
 }
 
-# Ends the application, and what it has started, when the check has ended, in whichever way: Ctrl-C does not reach a process group of
+# Ends the application and its children when the check has ended for any reason: Ctrl-C does not reach a process group of
 # its own. The pipe has no other writer than the check
 sub _guard {
     my $group = shift;
@@ -306,7 +306,7 @@ Sirius::CLI::Check::Application - does the application load, and does it answer?
 
   use Sirius::CLI::Check::Application;
 
-  Sirius::CLI::Check::Application->check( $report, %facts );
+  Sirius::CLI::Check::Application->check( $report, %context );
 
 =head1 DESCRIPTION
 

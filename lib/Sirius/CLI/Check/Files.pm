@@ -12,9 +12,9 @@ use Sirius::OS::Child;
 my $SYSLOG = '/dev/log';
 
 sub check {
-    my ( $class, $report, %facts ) = @_;
-    my $self = bless { %facts, report => $report }, $class;
-    my $conf = $facts{conf};
+    my ( $class, $report, %context ) = @_;
+    my $self = bless { %context, report => $report }, $class;
+    my $conf = $context{conf};
     $self->_access_log;
     $self->_log( '--error-log', $conf->{error_log} ) if defined $conf->{error_log};
     $self->_pid_file                                 if defined $conf->{pid};
@@ -62,7 +62,7 @@ sub _access_log {
         ->error("--access-log $log: no syslog daemon listens on $SYSLOG: start one, or log to a file");
 }
 
-# As the workers will be: what they write, and what a reload reads again
+# With the rights of the workers: files that they write, and files that a reload reads again
 sub _as_workers {
     my $self       = shift;
     my $privileges = $self->{privileges} or return;

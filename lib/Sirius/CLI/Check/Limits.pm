@@ -15,9 +15,9 @@ use constant FEW => 256;    # connections; a browser opens six
 my $MEND = 'raise the limit with LimitNOFILE= of systemd, --ulimit nofile= of docker, or ulimit -Hn';
 
 sub check {
-    my ( $class, $report, %facts ) = @_;
-    $class->_descriptors( $report, $facts{conf} );
-    $class->_backlog( $report, $facts{conf} );
+    my ( $class, $report, %context ) = @_;
+    $class->_descriptors( $report, $context{conf} );
+    $class->_backlog( $report, $context{conf} );
     return;
 }
 

@@ -63,10 +63,10 @@ sub chain {
 }
 
 sub check {
-    my ( $class, $report, %facts ) = @_;
+    my ( $class, $report, %context ) = @_;
     my %added = map { %{ $ADDED{$_} } } grep { $INC{"$_.pm"} } keys %ADDED;
     my %seen;
-    for my $name ( map {/\APlack::Middleware::(.+)/} $class->chain( $facts{app} ) ) {
+    for my $name ( map {/\APlack::Middleware::(.+)/} $class->chain( $context{app} ) ) {
         next if !$NEEDLESS{$name} || $added{$name} || $seen{$name}++;
         next if $name =~ /\A(?:Debug|Lint|StackTrace)\z/ && $ENV{PLACK_ENV} eq 'development';
         $report->warning("Plack::Middleware::$name $NEEDLESS{$name}");

@@ -11,8 +11,8 @@ my $ADVICE
     = 'while the application is loaded, so all workers will share it: open it in --after-fork or at the first use';
 
 sub check {
-    my ( $class, $report, %facts ) = @_;
-    my %before = map { $_ => 1 } @{ $facts{before} };
+    my ( $class, $report, %context ) = @_;
+    my %before = map { $_ => 1 } @{ $context{before} };
     my @found  = Sirius::App::ForkCheck->found( keys %before );
     my $known  = join ' ', @found;
     for my $fd ( grep { !$before{$_} } $class->open_now ) {

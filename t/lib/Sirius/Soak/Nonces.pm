@@ -255,7 +255,7 @@ sub _place {
             qw(requests whole cut unanswered refused cancelled wrong wrong_party hung) };
 }
 
-# Kills, renews and reloads until the client is done. Returns what it has said, and how often each was done
+# Kills, renews and reloads until the client is done. Returns its output, and the number of each
 sub _storm {
     my ( $self, $server, $said, %each ) = @_;
     my ( $lines, %done ) = ('');

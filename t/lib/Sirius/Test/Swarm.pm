@@ -1,6 +1,6 @@
 package Sirius::Test::Swarm;
 
-# Many short conversations at the same time: those that take a second each take a second in all.
+# Many short conversations at the same time: a thousand that take a second each take a second in all.
 #
 # A job is a hash: pieces (what is sent, with a pause after each: a list, or code that returns it), answers
 # (how many are expected, 1), head (the answers are to HEAD; a list: which of them), finish (half-close
