@@ -37,13 +37,14 @@ use Sirius::Edge::Pulse;
     sub signal   { push @{ $_[0]{signals} }, $_[1]; return }
 
     package Some::Group;
-    sub common       { return 0 }
-    sub hangs        { push @{ $_[0]{hangs} }, $_[2]; return }
-    sub keeper_child { return $_[0]{keeper} }
-    sub places       { return $_[0]{place} }
-    sub said         { return '' }
+    sub common { return 0 }
+    sub hangs  { push @{ $_[0]{hangs} }, $_[2]; return }
+    sub keeper { return $_[0]{keeper} }
+    sub places { return $_[0]{place} }
+    sub said   { return '' }
 
     package Some::Keeper;
+    sub child  { return $_[0] }
     sub pid    { return 200 }
     sub signal { push @{ $_[0]{signals} }, $_[1]; return }
 }

@@ -65,7 +65,10 @@ sub stopped {
 # Whether the old generations are gone, the files of certificates are read, and no edge is about to take over
 sub _drained {
     my ( $all, $edge ) = @{ +shift }{qw(generations edge)};
-    return !grep( { $_->is_draining } $all->all ) && !$edge->reads_certificates && $edge->settled;
+    return
+           !grep( { $_->is_draining } $all->all )
+        && !( $edge->keeper && $edge->keeper->reads )
+        && $edge->settled;
 }
 
 sub _generation {
@@ -92,7 +95,7 @@ sub _reload {
 sub _reloaded {
     my ( $self, $answer ) = @_;
     my $edge  = $self->{edge};
-    my $fault = $edge->certificates_fault // $edge->fault;
+    my $fault = ( $edge->keeper && $edge->keeper->fault ) // $edge->fault;
     return defined $fault ? { ok => 0, error => "$answer->{text}, but $fault" } : $answer;
 }
 
@@ -108,12 +111,12 @@ sub _serving {
 sub _status {
     my ( $self, $request, $reply ) = @_;
     my ( $all, $board, $edge )     = @{$self}{qw(generations scoreboard edge)};
-    my $loading = $all->loading;
-    my %status  = (
-        certificates       => [ $edge->certificates ],
-        certificates_fault => $edge->certificates_fault,
+    my ( $loading, $keeper )       = ( $all->loading, $edge->keeper );
+    my %status = (
+        certificates       => [ $keeper ? $keeper->certificates : () ],
+        certificates_fault => $keeper && $keeper->fault,
         edge_fault         => $edge->fault,
-        crls               => [ $edge->crls ],
+        crls               => [ $keeper ? $keeper->crls : () ],
         edges              => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
         loading            => $loading && { map { $_ => $loading->$_ } qw(number since) },
         generations        => [ map { _generation($_) } $all->all ],

@@ -56,19 +56,8 @@ sub bells {
     return map { $_->bell } shift->places;
 }
 
-sub certificates {
-    my $self = shift;
-    return $self->{keeper} ? $self->{keeper}->certificates : ();
-}
-
 # Publishes the certificates and CRLs
 sub certificates_changed { return shift->{changed}->() }
-
-# The error of the last attempt to load the certificates. Does not wait; undef while they are being read
-sub certificates_fault {
-    my $self = shift;
-    return $self->{keeper} && $self->{keeper}->fault;
-}
 
 # From now on each response says "Connection: close"
 sub close {
@@ -80,11 +69,6 @@ sub close {
 
 # The memory of all edges
 sub common { return fileno shift->{common} }
-
-sub crls {
-    my $self = shift;
-    return $self->{keeper} ? $self->{keeper}->crls : ();
-}
 
 # The descriptors that must stay open when this process becomes a new program
 sub descriptors {
@@ -152,11 +136,8 @@ sub hear {
 # Whether the server has started
 sub is_announced { return shift->{announced}->() }
 
-# The process that has the private keys, unless it is about to end
-sub keeper_child {
-    my $self = shift;
-    return $self->{keeper} && $self->{keeper}->child;
-}
+# Undef without TLS
+sub keeper { return shift->{keeper} }
 
 sub log_errors_to {
     my ( $self, $fd ) = @_;
@@ -216,11 +197,6 @@ sub proven {
     my $self = shift;
     my ($place) = grep { $_->role eq 'serves' && $_->is_ready && $_->program } $self->places;
     return $place && $place->program;
-}
-
-sub reads_certificates {
-    my $self = shift;
-    return $self->{keeper} && $self->{keeper}->reads;
 }
 
 # Has the owner of a child told of its end
@@ -714,14 +690,6 @@ Starts another edge for one that has ended, when it is L</due>, and does what L<
 
 The handles by which edges wake each other, in the order of their places.
 
-=head2 certificates, crls
-
-What L<Sirius::Edge::Keeper/certificates> and L<Sirius::Edge::Keeper/crls> return; nothing without TLS.
-
-=head2 certificates_fault, reads_certificates
-
-What L<Sirius::Edge::Keeper/fault> and L<Sirius::Edge::Keeper/reads> return; false without TLS.
-
 =head2 certificates_changed
 
 Tells those who show them.
@@ -751,6 +719,10 @@ places that have a process.
 
 Reads what the edges report: that one is ready, that a request is slow or takes too long, or that a worker has written something
 impossible. What concerns a worker is passed to the generation of the worker (L<Sirius::Process::Reload/tell>).
+
+=head2 keeper
+
+The L<Sirius::Edge::Keeper>, or undef without TLS.
 
 =head2 log_errors_to
 

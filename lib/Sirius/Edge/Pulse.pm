@@ -31,7 +31,7 @@ sub act {
         $runs{ $place->pid } = 1;
         $self->_look( $place, $passed );
     }
-    $self->_look_at_keeper( $group->keeper_child, $passed );
+    $self->_look_at_keeper( $group->keeper && $group->keeper->child, $passed );
     delete @{ $self->{known} }{ grep { !$runs{$_} } keys %{ $self->{known} } };
     $self->{looked} = $now;
     $self->{every}  = $self->{kept} || grep( { $_->{late} } values %{ $self->{known} } ) ? SOON : LOOK;

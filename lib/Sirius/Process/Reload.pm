@@ -127,8 +127,9 @@ sub publish {
     if ( my $loading = $self->{loading} ) {
         $news{loading} = { number => $loading->number, since => $loading->since };
     }
-    for my $what (qw(certificates crls)) {
-        my @all = $self->{edge}->$what;
+    my $keeper = $self->{edge}->keeper;
+    for my $what ( $keeper ? qw(certificates crls) : () ) {
+        my @all = $keeper->$what;
         @all = ( sort { $a->{expires} <=> $b->{expires} } @all )[ 0 .. min 15, $#all ];
         $news{$what} = [ map { { expires => $_->{expires} + 0, name => substr $_->{name}, 0, 100 } } @all ]
             if @all;
