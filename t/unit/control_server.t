@@ -329,16 +329,17 @@ subtest 'With Sirius::OS::Loop nothing is polled' => sub {
     $own->watch($loop);
     my $big = 'x' x 2_000_000;
     pipe my $read, my $write or die $!;
+    pipe my $turn, my $next  or die $!;
     my $pid = fork;
+
     if ( !$pid ) {
         close $read;
         $loop->hand_over( {} );
         my $socket = IO::Socket::UNIX->new( Peer => $mine ) or POSIX::_exit(1);
-        sleep 0.1;
-        syswrite $socket, '{"command":';
-        sleep 0.1;
-        syswrite $socket, qq("status"}\n);
-        sleep 0.1;
+        for my $piece ( '{"command":', qq("status"}\n), '' ) {
+            sysread $turn, my $woken, 1;
+            syswrite $socket, $piece;
+        }
         my $text = '';
         sleep 0.001 while sysread $socket, $text, 65_536, length $text;
         POSIX::_exit( length $text == length(qq({"big":"$big","ok":1}\n)) ? 0 : 2 );
@@ -349,6 +350,7 @@ subtest 'With Sirius::OS::Loop nothing is polled' => sub {
         $loop->wait(30);
         $woken++;
         $own->serve( sub { $_[1]->( { ok => 1, big => $big } ) } );
+        syswrite $next, 'x';
         $done = 1 if $woken > 3 && !%{ $own->{clients} };
     }
     ok $done, 'woken for the connection, each piece of the request, and room for the answer';
