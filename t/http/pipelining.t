@@ -87,8 +87,10 @@ APP
     $other->send( request('GET /other') );
     $alone->wait_waiting(1);
     spew( "$go/go", '' );
-    is $other->response->body,                                        4,    'the other is the next';
-    is scalar( grep { $_->status eq '200' } $busy->responses(3000) ), 3000, 'and the first in full';
+    is $other->response->body, 4, 'the other is the next';
+    my @rest = $busy->responses(3000);
+    is scalar( grep { $_->status eq '200' } @rest ), 3000,  'and the first in full';
+    is join( q( ), map { $_->body } @rest[ 2, 3 ] ), '3 5', 'before and behind it';
     $alone->stop;
 };
 
