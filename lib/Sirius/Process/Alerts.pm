@@ -22,29 +22,42 @@ use constant {
     WAITED   => 0.1,    # seconds a request must have waited to be counted as waiting
 };
 
-# What workers count, in the order of report, with the level and the text
+# What workers count, in the order of report, with the level and the text: {request} is a number of requests, {max_queue} the
+# value of that option; or a sub that returns the text
 my @TROUBLES = (
-    [ 'log-lost'      => error => \&_log_lost ],
-    [ 'tempfile'      => error => \&_tempfile ],
-    [ 'spool'         => error => \&_spool ],
-    [ 'descriptors'   => error => \&_descriptors ],
-    [ 'memory'        => error => \&_memory ],
-    [ 'reset'         => error => \&_reset ],
-    [ 'worker'        => error => \&_worker ],
-    [ 'held'          => warn  => \&_held ],
-    [ 'slowest'       => warn  => \&_slowest ],
-    [ 'queue'         => warn  => _limit( max_queue     => 'reached',  503 ) ],
-    [ 'queue-timeout' => warn  => _limit( queue_timeout => 'exceeded', 503 ) ],
-    [   'connections' => warn =>
-            _limit( max_connections => 'reached', 503, ', because no other connection was idle' )
+    [ 'log-lost' => error => '--access-log {access_log}: {error}: {line} lost' ],
+    [   tempfile => error =>
+            'cannot write request bodies to temporary files in {tmpdir}: {error}: {request} refused; '
+            . 'make it writable, or set --tmpdir to another directory'
     ],
-    [ 'body'           => info => _limit( max_body         => 'exceeded',                        413 ) ],
-    [ 'request-line'   => info => _limit( max_request_line => 'exceeded',                        414 ) ],
-    [ 'head'           => info => _limit( max_header_bytes => 'or --max-header-fields exceeded', 431 ) ],
-    [ 'header-timeout' => info => _limit( header_timeout   => 'exceeded',                        408 ) ],
-    [ 'body-timeout'   => info => _limit( body_rate        => 'not reached',                     408 ) ],
-    [   'malformed' => info => sub { return _answered( $_[1], 400, 'because of incomplete or invalid HTTP' ) }
+    [   spool => error =>
+            '{response} cut off: cannot keep what slow clients have not read yet in --tmpdir {tmpdir}: {error}'
     ],
+    [ descriptors => error => \&_descriptors ],
+    [ memory      => error => \&_memory ],
+    [ reset       => error => '{connection} closed before a response was complete because memory ran out' ],
+    [ worker      => error => \&_worker ],
+    [ held        => warn  => '{room}: {response} kept waiting for a client that reads slowly' ],
+    [   slowest => warn =>
+            '{room}: {client} cut off or answered with 507 as the slowest one, to make room for others'
+    ],
+    [ queue           => warn => '--max-queue ({max_queue}) reached: {request} answered with 503' ],
+    [ 'queue-timeout' => warn => '--queue-timeout ({queue_timeout}) exceeded: {request} answered with 503' ],
+    [   connections => warn => '--max-connections ({max_connections}) reached: {request} answered with 503, '
+            . 'because no other connection was idle'
+    ],
+    [ body => info => '--max-body ({max_body}) exceeded: {request} answered with 413' ],
+    [   'request-line' => info =>
+            '--max-request-line ({max_request_line}) exceeded: {request} answered with 414'
+    ],
+    [   head => info =>
+            '--max-header-bytes ({max_header_bytes}) or --max-header-fields exceeded: {request} answered with 431'
+    ],
+    [   'header-timeout' => info =>
+            '--header-timeout ({header_timeout}) exceeded: {request} answered with 408'
+    ],
+    [ 'body-timeout' => info => '--body-rate ({body_rate}) not reached: {request} answered with 408' ],
+    [ malformed      => info => '{request} answered with 400 because of incomplete or invalid HTTP' ],
 );
 
 # What has not been reported yet, and since when
@@ -132,25 +145,6 @@ sub _edges {
     return map { $_->{pid} } map { $board->edge( $_, quick => 1 ) } 0 .. $board->edges - 1;
 }
 
-sub _held {
-    my ( $self, $number ) = @_;
-    return
-          $self->_no_room . ': '
-        . _many( $number, 'response' )
-        . ' kept waiting for a client that reads slowly';
-}
-
-# The text for a limit that an option sets, with the value of the option
-sub _limit {
-    my ( $key, $how, $status, $why ) = @_;
-    my $name = '--' . $key =~ tr/_/-/r;
-    return sub {
-        my ( $self, $number ) = @_;
-        return sprintf '%s (%s) %s: %s answered with %d%s', $name, $self->_value($key), $how,
-            _many( $number, 'request' ), $status, $why || '';
-    };
-}
-
 # Reports that lines are written again after a loss. Workers find out one by one; true as long as some may not
 # have
 sub _log_is_back {
@@ -169,12 +163,6 @@ sub _log_is_back {
     my $seconds = Sirius::Base::Text->age( $self->{now} - $since );
     Sirius::Log->note( "--access-log: writing again after $seconds; " . _many( $number, 'line' ) . ' lost' );
     return 0;
-}
-
-sub _log_lost {
-    my ( $self, $number, $error ) = @_;
-    my $where = $self->{conf}->{access_log};
-    return "--access-log $where: $error: " . _many( $number, 'line' ) . ' lost';
 }
 
 sub _many {
@@ -252,11 +240,6 @@ sub _overload {
     return 1;
 }
 
-sub _reset {
-    my ( $self, $number ) = @_;
-    return _many( $number, 'connection' ) . ' closed before a response was complete because memory ran out';
-}
-
 # Rests until a worker wakes it, or the counts of a period can be reported
 sub _rest {
     my ( $self, $counts ) = @_;
@@ -269,21 +252,6 @@ sub _rest {
     my $after = $self->{board}->troubles;
     $self->begin if $self->{board}->waiting || grep { $after->{$_}[0] != $counts->{$_}[0] } keys %$counts;
     return;
-}
-
-sub _slowest {
-    my ( $self, $number ) = @_;
-    return
-          $self->_no_room . ': '
-        . _many( $number, 'client' )
-        . ' cut off or answered with 507 as the slowest one, to make room for others';
-}
-
-sub _spool {
-    my ( $self, $number, $error ) = @_;
-    my $dir = $self->{conf}->{tmpdir};
-    return _many( $number, 'response' )
-        . " cut off: cannot keep what slow clients have not read yet in --tmpdir $dir: $error";
 }
 
 # How often it has happened since the last check
@@ -306,17 +274,9 @@ sub _tell {
     $self->{seen}{$name} = $count;
     $self->{told}{$name} = $self->{now};
     local $! = $errno;
-    Sirius::Log->$level( $words->( $self, $number, "$!" ) . $period );
+    my $text = ref $words ? $words->( $self, $number, "$!" ) : $self->_words( $words, $number, "$!" );
+    Sirius::Log->$level( $text . $period );
     return $new;
-}
-
-sub _tempfile {
-    my ( $self, $number, $error ) = @_;
-    my $dir = $self->{conf}->{tmpdir};
-    return
-          "cannot write request bodies to temporary files in $dir: $error: "
-        . _many( $number, 'request' )
-        . ' refused; make it writable, or set --tmpdir to another directory';
 }
 
 sub _value {
@@ -335,6 +295,14 @@ sub _waited {
     my ($short) = map { $_->[1] } grep { $_->[0] >= WAITED } @{ $queue->{buckets} };
     my ( $full, $late ) = map { $counts->{$_}[0] } qw(queue queue-timeout);
     return [ $queue->{count} - $short, $full + $late, $late ];
+}
+
+sub _words {
+    my ( $self, $text, $number, $error ) = @_;
+    my %value = ( error => $error, room => $self->_no_room );
+    return $text =~ s{\{(\w+)\}}{
+        $value{$1} // ( exists $self->{conf}{$1} ? $self->_value($1) : _many( $number, $1 ) )
+    }gexr;
 }
 
 sub _worker {
