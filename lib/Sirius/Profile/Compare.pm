@@ -88,7 +88,8 @@ Sirius::Profile::Compare - what has grown and shrunk between two profiles
 =head1 DESCRIPTION
 
 Two profiles seldom have the same number of samples, so shares of them are compared: 0.4 is 40 % of the samples. Both shares have the
-error that their numbers of samples allow. A change is sure if it is larger than three standard errors of the difference.
+error that their numbers of samples allow. A change is sure if it is larger than three standard errors of the difference of independent
+samples: for waits that last for many samples this is too little.
 
 =head1 METHODS
 

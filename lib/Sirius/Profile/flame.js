@@ -17,6 +17,7 @@ const KINDS = {
     path: 'request',
     other: 'other',
 };
+const FULL = 0.05; // a change of less has no full colour, even if it is the largest
 const VERBS = { all: '', cpu: ' on CPU', wait: ' waiting' };
 const CRUMBS = [[620, 3], [Infinity, 5]]; // that are shown in a window of this width
 
@@ -32,7 +33,7 @@ function tree(view = state.view) {
 }
 
 let counts = new Counts();
-let most = 0; // the largest change of a call
+let most = 0; // the largest change of a call; 0: nothing has changed
 
 const nameOf = call => call instanceof Bundle ? `${show.count(call.below.length)} small` : call.parent ? names[call.name].text : title();
 const isBefore = () => state.widths === 'before';
@@ -253,7 +254,7 @@ function drawAll() {
     for (const call of each(tree('down'))) {
         if (!call.parent || names[call.name].kind === 'other') continue;
         const { by, sure } = counts.change(call.total, whole.total);
-        if (sure) most = Math.max(most, Math.abs(by));
+        if (sure) most = Math.max(most, Math.abs(by), FULL);
     }
     drawLegend();
     drawGraph();
