@@ -514,8 +514,10 @@ OUTPUT:
 
 SV *
 adopt(sirius_class class, int memfd)
+ALIAS:
+    look = 1
 CODE:
-    sr_scoreboard *s = sr_scoreboard_adopt(memfd);
+    sr_scoreboard *s = ix ? sr_scoreboard_look(memfd) : sr_scoreboard_adopt(memfd);
     if (!s && errno == EINVAL) {
         uint32_t theirs = 0;
         char text[2][24];
@@ -526,8 +528,8 @@ CODE:
         croak("sirius: the scoreboard of this server has layout %s, and the installed version of Sirius layout %s; a reload is not enough, restart the server\n", text[0], text[1]);
     }
     if (!s)
-        croak("Sirius::Scoreboard->adopt(%d): %s\n", memfd, Strerror(errno));
-    RETVAL = sirius_board_new(aTHX_ s);
+        croak("Sirius::Scoreboard->%s(%d): %s\n", ix ? "look" : "adopt", memfd, Strerror(errno));
+    RETVAL = ix ? sirius_board_seen(aTHX_ s) : sirius_board_new(aTHX_ s);
 OUTPUT:
     RETVAL
 
@@ -595,6 +597,15 @@ PPCODE:
     for (uint32_t i = 0; i < self->slots; i++)
         if (atomic_load_explicit(&self->rows[i].pid, memory_order_relaxed) > 0)
             mXPUSHu(i);
+
+void
+requests(sr_scoreboard *self)
+PPCODE:
+    for (uint32_t i = 0; i < self->slots; i++) {
+        AV *request = sirius_board_request(aTHX_ & self->rows[i], i);
+        if (request)
+            mXPUSHs(newRV_noinc((SV *)request));
+    }
 
 HV *
 totals(sr_scoreboard *self)

@@ -31,6 +31,11 @@ SV *sirius_board_new(pTHX_ sr_scoreboard *s)
     return self;
 }
 
+SV *sirius_board_seen(pTHX_ sr_scoreboard *s)
+{
+    return sv_setref_pv(newSV(0), "Sirius::Scoreboard", s);
+}
+
 SV *sirius_board_current(pTHX)
 {
 #ifdef MULTIPLICITY
@@ -49,6 +54,21 @@ void sirius_board_free(pTHX_ SV *self, sr_scoreboard *s)
 }
 
 /* --- rows --- */
+
+AV *sirius_board_request(pTHX_ const sr_row *r, UV number)
+{
+    sr_row_request request;
+    char line[4 * SR_LINE_MAX];
+    IV pid = atomic_load_explicit(&r->pid, memory_order_relaxed);
+    if (pid <= 0 || !sr_row_read(r, &request) || !request.began)
+        return NULL;
+    AV *av = newAV();
+    av_push(av, newSVuv(number));
+    av_push(av, newSViv(pid));
+    av_push(av, newSVnv(seconds(request.began)));
+    av_push(av, newSVpvn(line, sr_row_text(&request, line, sizeof line)));
+    return av;
+}
 
 /* "127.0.0.1:5555", "[::1]:5555", "unix" */
 static SV *client(pTHX_ const sr_peer *peer)

@@ -7,11 +7,14 @@
 
 /* Makes an object that owns s, and that is the scoreboard of this process until it is freed. Counted */
 SV *sirius_board_new(pTHX_ sr_scoreboard *s);
-SV *sirius_board_current(pTHX); /* a new reference to that object, or undef. Counted */
+SV *sirius_board_seen(pTHX_ sr_scoreboard *s); /* the same, but not that of this process. Counted */
+SV *sirius_board_current(pTHX);                /* a new reference to that object, or undef. Counted */
 void sirius_board_free(pTHX_ SV *self, sr_scoreboard *s);
 
-/* Hashes for Perl, all mortal; lib/Sirius/Scoreboard.pm documents them. */
-HV *sirius_board_row(pTHX_ const sr_row *r);  /* of a worker */
+/* Hashes for Perl, mortal; lib/Sirius/Scoreboard.pm documents them. */
+HV *sirius_board_row(pTHX_ const sr_row *r); /* of a worker */
+AV *sirius_board_request(pTHX_ const sr_row *r,
+                         UV number);          /* number, pid, began, line: a new array; NULL: none runs */
 HV *sirius_board_edge(pTHX_ const sr_row *r); /* of an edge */
 HV *sirius_board_totals(pTHX_ const sr_scoreboard *s);
 HV *sirius_board_troubles(pTHX_ const sr_scoreboard *s); /* name => [count, errno] */

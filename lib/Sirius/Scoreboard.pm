@@ -229,6 +229,12 @@ Returns a text that differs between versions of Sirius that cannot share a score
 
 Returns the longest time that a request has waited for a worker since the last call of this method.
 
+=head2 look
+
+  my $board = Sirius::Scoreboard->look($descriptor);
+
+The same as L</adopt>, in a process that is not of the server: only to read. The descriptor can have any number.
+
 =head2 mark
 
   Sirius::Scoreboard->mark('exporting customers');
@@ -280,6 +286,14 @@ the generation that is being loaded, and C<loading_since> (0 if there is none); 
 C<expires>, seconds since 1970 (with TLS; of many, the 16 that expire first); C<crls>, the same of CRLs. After the first reload also C<last_at> (seconds
 since 1970), C<last_ok>, C<last_seconds>, C<last_text> and, if it failed, C<last_said>: up to 2000 characters of what the program
 wrote to STDERR.
+
+=head2 requests
+
+  for my $request ( $board->requests ) {
+      my ( $row, $pid, $began, $line ) = @$request;
+  }
+
+The requests that run, as in the hashes of L</row>.
 
 =head2 row
 

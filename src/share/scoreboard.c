@@ -19,9 +19,9 @@ static void close_keeping_errno(int fd)
     errno = err;
 }
 
-static void *map(int fd, size_t size)
+static void *map(int fd, size_t size, int rights)
 {
-    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *at = mmap(NULL, size, rights, MAP_SHARED, fd, 0);
     return at == MAP_FAILED ? NULL : at;
 }
 
@@ -71,14 +71,15 @@ void sr_scoreboard_mend(sr_scoreboard *s)
     s->shared->slots = s->slots;
 }
 
-/* NULL with errno: not a scoreboard, or one of another layout. */
-static sr_scoreboard *known(int memfd)
+/* NULL with errno: not a scoreboard, or one of another layout. `ours`: to write as well, by the descriptor of all of its processes. */
+static sr_scoreboard *known(int memfd, bool ours)
 {
     struct stat st;
     if (fstat(memfd, &st) != 0)
         return NULL;
     size_t size = (size_t)st.st_size;
-    sr_board *shared = size >= sizeof *shared ? map(memfd, size) : NULL;
+    sr_board *shared =
+        size >= sizeof *shared ? map(memfd, size, ours ? PROT_READ | PROT_WRITE : PROT_READ) : NULL;
     if (!shared && size >= sizeof *shared)
         return NULL;
     uint32_t slots = 0, edges = 0;
@@ -86,8 +87,9 @@ static sr_scoreboard *known(int memfd)
         slots = *(volatile uint32_t *)&shared->slots;
         edges = *(volatile uint32_t *)&shared->edges;
     }
-    if (!shared || shared->layout != SR_SCOREBOARD_LAYOUT || shared->size != size || shared->memfd != memfd ||
-        slots > SR_SLOTS_MAX || edges > SR_EDGE_ROWS_MAX || size != bytes_of(slots, edges)) {
+    if (!shared || shared->layout != SR_SCOREBOARD_LAYOUT || shared->size != size ||
+        (ours && shared->memfd != memfd) || slots > SR_SLOTS_MAX || edges > SR_EDGE_ROWS_MAX ||
+        size != bytes_of(slots, edges)) {
         if (shared)
             munmap(shared, size);
         errno = EINVAL;
@@ -99,12 +101,17 @@ static sr_scoreboard *known(int memfd)
 
 sr_scoreboard *sr_scoreboard_adopt(int memfd)
 {
-    return known(memfd);
+    return known(memfd, true);
+}
+
+sr_scoreboard *sr_scoreboard_look(int memfd)
+{
+    return known(memfd, false);
 }
 
 sr_scoreboard *sr_scoreboard_map(int memfd, uint32_t edge, sr_row **row)
 {
-    sr_scoreboard *s = known(memfd);
+    sr_scoreboard *s = known(memfd, true);
     if (s && edge >= s->edges) {
         munmap(s->shared, s->size);
         free(s);

@@ -171,6 +171,9 @@ sr_scoreboard *sr_scoreboard_new(uint32_t slots, uint32_t edges);
  */
 sr_scoreboard *sr_scoreboard_adopt(int memfd);
 
+/* In a process that is not of the server: maps it to read. NULL with errno, as adopt. */
+sr_scoreboard *sr_scoreboard_look(int memfd);
+
 void sr_scoreboard_free(sr_scoreboard *s); /* in this process only */
 
 /* Sets right what a worker may have written over the numbers in the memory, before another process adopts it. */

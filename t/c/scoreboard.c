@@ -198,6 +198,11 @@ static void layouts(void)
     sr_scoreboard *same = sr_scoreboard_adopt(fd);
     ok(same != NULL, "the same layout, of all that are like it, is adopted");
     forget(same);
+    b->memfd = fd + 1;
+    ok(!sr_scoreboard_adopt(fd), "but not by another descriptor");
+    sr_scoreboard *seen = sr_scoreboard_look(fd);
+    ok(seen && seen->slots == 3, "by which it can be looked at");
+    forget(seen);
     munmap(b, s->size);
     fclose(file);
     sr_scoreboard_free(s);
