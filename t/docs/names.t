@@ -136,7 +136,8 @@ each_page modules => sub {
 
 # Of commands that are no server
 my %other = map { $_ => 1 }
-    map( { slurp("lib/Sirius/$_.pm") =~ /^=item B<--(\w+)>/mg } qw(CLI/Check CLI/Ctl CLI/Top) ),
+    map( { slurp("lib/Sirius/$_.pm") =~ /^=item (?:B<-\w>, )?B<--(\w+)>/mg }
+    qw(CLI/Check CLI/Ctl CLI/Profile CLI/Top) ),
     qw(interval signal-on-hup);
 
 sub is_option {

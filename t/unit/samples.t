@@ -11,6 +11,9 @@ $samples->add( \@report, 'cpu' ) for 1 .. 2;
 $samples->add( \@report, 'wait' );
 $samples->add( [ @report, 'Shop::sum a;b c.pm:3' ], 'wait', 1 );
 is_deeply [ map { $samples->$_ } qw(seconds hz taken cut failed) ], [ 10, 99, 4, 1, 2 ], 'facts';
+$samples->count($_) for qw(taken failed failed);
+$samples->set( seconds => 11 );
+is_deeply [ map { $samples->$_ } qw(seconds hz taken cut failed) ], [ 11, 99, 5, 1, 4 ], 'that have changed';
 is_deeply [ $samples->stacks ], [ [ \@report, 2, 1 ], [ [ @report, 'Shop::sum a,b c.pm:3' ], 0, 1 ] ],
     'stacks';
 

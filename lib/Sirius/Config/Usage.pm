@@ -16,6 +16,7 @@ Usage: sirius [options] [app.psgi]
        sirius check [options] [app.psgi]    check set-up and application: see sirius check --help
        sirius ctl [options] COMMAND         control a running server: see sirius ctl --help
        sirius top [options]                 watch a running server: see sirius top --help
+       sirius profile [options]             show where the time goes: see sirius profile --help
 
 SECONDS accepts a unit: 500ms, 30s, 5m, 1h, 7d. BYTES accepts k, m and g: 64k, 10m, 1g.
 TEXT

@@ -32,6 +32,8 @@ sub new {
     return bless { deadline => $deadline, path => $path, timeout => $timeout }, $class;
 }
 
+sub pid { return shift->{server}[0] }
+
 # It has answered; now its process ends
 sub wait_end {
     my $self = shift;
@@ -143,6 +145,10 @@ Sends the request, and returns the answer of the server, decoded and as it came.
   my $client = Sirius::Control::Client->new( $path, $seconds );
 
 For the control socket at C<$path>. All that follows has C<$seconds> together; undefined: no limit.
+
+=head2 pid
+
+The PID of the process that has answered; 0 if it is not visible, as from another container.
 
 =head2 wait_end
 

@@ -5,10 +5,12 @@ use warnings;
 
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
+use Sirius::Profile::Collector;
 
 use constant LOOK => 0.05;    # seconds between two checks for those who wait
 
 my %COMMAND = (
+    profile => \&_profile,
     reload  => \&_reload,
     status  => \&_status,
     stop    => \&_stop,
@@ -26,11 +28,15 @@ sub act {
         else       { push @still, $entry }
     }
     $self->{later} = \@still;
+    $self->_take_samples if $self->{profile};
     return;
 }
 
 # Nothing reports that workers have come or gone, so this looks
-sub due { return shift->pending ? now() + LOOK : () }
+sub due {
+    my $self = shift;
+    return ( $self->{profile} ? $self->{profile}{collector}->due : () ), $self->pending ? now() + LOOK : ();
+}
 
 sub later {
     my ( $self, $what, $reply, $answer ) = @_;
@@ -77,6 +83,18 @@ sub _generation {
         ( map { $_ => $generation->$_ } qw(number pid since) ),
         state => $generation->is_draining ? 'draining' : $generation->is_ready ? 'serving' : 'starting',
     };
+}
+
+# The kernel may let nobody but the ancestors of a worker look into it
+sub _profile {
+    my ( $self, $request, $reply ) = @_;
+    my %which     = map { defined $request->{$_} ? ( $_ => $request->{$_} ) : () } qw(hz path seconds worker);
+    my $collector = eval { Sirius::Profile::Collector->new( board => $self->{scoreboard}, %which ) };
+    return $reply->( { ok => 0, error   => $@ =~ s/\n\z//r } )                  if !$collector;
+    return $reply->( { ok => 1, workers => $collector->dump } )                 if $request->{dump};
+    return $reply->( { ok => 0, error   => 'another profile is being taken' } ) if $self->{profile};
+    $self->{profile} = { collector => $collector, reply => $reply };
+    return;
 }
 
 sub _reload {
@@ -142,6 +160,17 @@ sub _stop {
     return;
 }
 
+sub _take_samples {
+    my $self = shift;
+    my ( $collector, $reply ) = @{ $self->{profile} }{qw(collector reply)};
+    $collector->act;
+    return if !$collector->ended;
+    delete $self->{profile};
+    my $samples = $collector->samples;
+    my %facts   = map { $_ => $samples->$_ } qw(cut failed folded hz seconds taken);
+    return $reply->( { ok => 1, %facts } );
+}
+
 sub _workers {
     my ( $self, $request, $reply, $why ) = @_;
     my $most = $self->{supervisor}->workers_most;
@@ -175,7 +204,7 @@ Sirius::Control::Commands - the commands of sirius ctl, as the supervisor runs t
 =head1 DESCRIPTION
 
 The commands of L<Sirius::CLI::Ctl>, as they arrive over the socket of L<Sirius::Control::Server>: C<status>,
-C<reload>, C<stop> and C<workers>. An answer is a hash with C<ok> and C<text>, or with C<error> and, if a reload has
+C<reload>, C<stop> and C<workers>, and C<profile> of L<Sirius::CLI::Profile>. An answer is a hash with C<ok> and C<text>, or with C<error> and, if a reload has
 failed, C<said>: what the new generation has printed. With C<wait>, C<reload> is answered when the new generation
 serves, the old one is gone, the files of certificates are read and edges are renewed, which is a failure if those are not used or these
 were not, C<workers> when that many serve, and C<stop> at the very end.

@@ -24,7 +24,7 @@ use constant {
     REQUEST_MAX => 65536, # bytes
 };
 
-my %COMMANDS = map { $_ => 1 } qw(reload status stop workers);
+my %COMMANDS = map { $_ => 1 } qw(profile reload status stop workers);
 my $in       = JSON::PP->new->utf8->allow_nonref;
 my $out      = JSON::PP->new->canonical->allow_blessed->allow_unknown;    # bytes in and out: see _encode
 
@@ -151,7 +151,8 @@ sub _check {
     die "unknown command '$command'\n" if !$COMMANDS{$command};
     my %checked = ( command => $command, wait => $request->{wait} ? 1 : 0 );
     $checked{abort} = 1 if $command eq 'reload' && $request->{abort};
-    return \%checked if $command ne 'workers';
+    return { %checked, _check_profile($request) } if $command eq 'profile';
+    return \%checked                              if $command ne 'workers';
     my $number = $request->{workers};
     die "workers is not a whole number above 0\n"
         if !defined $number || ref $number || $number !~ /\A[1-9]\d{0,8}\z/;
@@ -167,6 +168,21 @@ sub _check_path {
     Sirius::Log->fail("--control $path: the path has $length bytes, the maximum is ${\ PATH_MAX}")
         if $length > PATH_MAX;
     return;
+}
+
+sub _check_profile {
+    my $request = shift;
+    my %checked = ( dump => $request->{dump} ? 1 : 0 );
+    my %bounds  = ( hz   => [ 1, 1000 ], seconds => [ 0.1, 3600 ], worker => [ 0, 2**22 ] );
+    for my $name ( grep { defined $request->{$_} } sort keys %bounds ) {
+        my ( $value, $min, $max ) = ( $request->{$name}, @{ $bounds{$name} } );
+        die "$name is not a number from $min to $max\n"
+            if ref $value || $value !~ /\A[0-9]{1,9}(?:[.][0-9]{1,9})?\z/ || $value < $min || $value > $max;
+        $checked{$name} = $value + 0;
+    }
+    die "path is not text\n"          if ref $request->{path};
+    $checked{path} = $request->{path} if defined $request->{path};
+    return %checked;
 }
 
 sub _clients {
@@ -332,6 +348,8 @@ most 64 KiB:
   {"command":"reload","abort":true}
   {"command":"stop","wait":true}
   {"command":"workers","workers":8,"wait":true}
+  {"command":"profile","seconds":10,"hz":99,"worker":4711,"path":"/shop/"}
+  {"command":"profile","dump":true}
 
 With C<wait> the answer comes when the command is done. C<ok> is 1 or 0; C<error> says why it is 0. What follows the
 first line is ignored. A client may shut down its own direction; if it closes the connection, it gets no answer.

@@ -64,8 +64,8 @@ sub _why {
         if defined $theirs && $theirs != $> && $> != 0;
     return
           $what
-        . 'a container needs the capability SYS_PTRACE for that, as with docker run --cap-add SYS_PTRACE; '
-        . 'or run this command outside of it'
+        . 'this command has no capability SYS_PTRACE, as in a container that is run without --cap-add SYS_PTRACE: add it, or '
+        . 'run this command outside of the container'
         if $> == 0 && !$may;
     return $what
         . "the kernel allows it only to root (kernel.yama.ptrace_scope is $scope): use sudo, or set it to 0"

@@ -12,6 +12,12 @@ sub add {
     return;
 }
 
+sub count {
+    my ( $self, $what ) = @_;
+    $self->{$what}++;
+    return;
+}
+
 sub cut { return shift->{cut} }
 
 # A list of all would be many times as large as what they are kept in
@@ -63,6 +69,12 @@ sub new {
 
 sub seconds { return shift->{seconds} }
 
+sub set {
+    my ( $self, %facts ) = @_;
+    @{$self}{ keys %facts } = values %facts;
+    return;
+}
+
 sub stacks {
     my $self = shift;
     my @stacks;
@@ -98,8 +110,12 @@ A stack is a list of labels, outermost first. The first one is the request, as C
   CORE::match (C)             a function of perl itself: regular expressions, sort, input and output, sleep ...
   (eval) (eval 3):1           a string that is evaluated
   (require) lib/Shop.pm:3     a file that is loaded
-  (sort block), (regex code), (signal handler), (format)
+  (sort block), (regex code), (format)
+  (signal handler), (tie), (overload), (destroy), (warn handler), (die handler): why perl calls the sub that follows
+  (main program) app.psgi:3   code in no sub
+  (server)                    code of the server, for this request
   (moved)                     frames further in changed too fast to be read
+  ...                         frames further out, of a deep stack
 
 All are bytes, in which everything but printable ASCII is C<\xNN>. A semicolon in them becomes a comma.
 
@@ -113,6 +129,12 @@ A stack that waits (for a socket, a lock, a child, a timer ...) is counted apart
   $samples->add( \@frames, $kind, $times );
 
 Counts a stack. C<$kind> is C<cpu> or C<wait>. It does not change L</taken>.
+
+=head2 count
+
+  $samples->count('taken');
+
+Adds one to L</taken>, L</cut> or L</failed>.
 
 =head2 cut
 
@@ -152,6 +174,12 @@ How many samples were to be taken of each process in a second.
 =head2 seconds
 
 How long they were taken.
+
+=head2 set
+
+  $samples->set( seconds => 9.8 );
+
+Sets what L</new> takes.
 
 =head2 stacks
 

@@ -72,6 +72,8 @@ my @CASES = (
     [ 'sirius ctl --control s',            'some.conf sub' ],
     [ 'sirius top --in',                   '--interval' ],
     [ 'sirius top --work',                 '' ],
+    [ 'sirius profile --format f',         'folded' ],
+    [ 'sirius profile du',                 'dump' ],
 );
 
 sub sorted {

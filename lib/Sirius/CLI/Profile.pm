@@ -1,0 +1,438 @@
+package Sirius::CLI::Profile;
+
+use strict;
+use warnings;
+use parent 'Sirius::CLI::Command';
+
+use JSON::PP            ();
+use List::Util          qw(max);
+use POSIX               ();
+use Sirius::Base::Clock qw(now);
+use Sirius::Base::Text;
+use Sirius::Control::Client;
+use Sirius::Profile::Collector;
+use Sirius::Profile::Dump;
+use Sirius::Profile::Samples;
+use Sirius::Profile::Server;
+use Sys::Hostname ();
+use Time::HiRes   qw(sleep);
+
+use constant PATIENCE =>
+    10;    # seconds to wait for an answer of the server, beside the time that it takes samples
+
+# Forms of the output, and the class and method that make it
+my %FORMAT = (
+    folded     => [ 'Sirius::Profile::Samples',    'folded' ],
+    html       => [ 'Sirius::Profile::FlameGraph', 'html' ],
+    pprof      => [ 'Sirius::Profile::Pprof',      'gzipped' ],
+    speedscope => [ 'Sirius::Profile::Speedscope', 'json' ],
+    table      => [ 'Sirius::Profile::Table',      'text' ],
+);
+my @FORMATS = qw(table folded html speedscope pprof);
+my %ENDING  = (
+    folded => 'folded',
+    gz     => 'pprof',
+    htm    => 'html',
+    html   => 'html',
+    json   => 'speedscope',
+    pb     => 'pprof'
+);
+
+my @ROWS = (
+    [   'Commands',
+        { typed => 'dump', text => 'Print what each worker does now, with its stack, instead of a profile' },
+    ],
+    [   'Which processes',
+        {   name  => 'control',
+            type  => 'string',
+            value => 'PATH',
+            text  =>
+                'Look at the server with this control socket (default: SIRIUS_CONTROL, or the only server that runs)'
+        },
+        {   name  => 'worker',
+            type  => 'string',
+            value => 'PID|all',
+            text  => 'Look at this worker only (default: all)'
+        },
+        {   name  => 'path',
+            type  => 'string',
+            value => 'PREFIX',
+            text  => 'Count requests whose path begins with PREFIX only'
+        },
+        {   name  => 'pid',
+            type  => 'count',
+            min   => 1,
+            max   => 2**22,
+            value => 'PID',
+            text => 'Look at the server with this supervisor, or at any other process that runs the same perl'
+        },
+    ],
+    [   'How often and how long',
+        {   name    => 'seconds',
+            type    => 'seconds',
+            default => 10,
+            min     => 0.1,
+            max     => 3600,
+            text    => 'Take samples for this time'
+        },
+        {   name    => 'hz',
+            type    => 'count',
+            default => 99,
+            min     => 1,
+            max     => 1000,
+            value   => 'N',
+            text    => 'Take N samples of each worker in a second'
+        },
+    ],
+    [   'Output',
+        {   name  => 'format',
+            type  => 'choice',
+            of    => \@FORMATS,
+            value => join( q(|), @FORMATS ),
+            text  =>
+                'Print a table; stacks with their counts; a page with a flame graph; a file for speedscope or pprof (default: by the '
+                . 'ending of FILE, else table)'
+        },
+        {   name  => 'output',
+            short => 'o',
+            type  => 'string',
+            value => 'FILE',
+            text  => 'Write to FILE instead of STDOUT'
+        },
+        {   name  => 'compare',
+            type  => 'string',
+            value => 'FILE',
+            text  =>
+                'With --format html: show what has grown and shrunk since an earlier profile, a FILE of --format folded'
+        },
+    ],
+);
+
+sub main {
+    my ( $self, $command, @words ) = @_;
+    $self->wrong("unknown command '$command': use dump, or none") if defined $command && $command ne 'dump';
+    $self->no_more(@words);
+    $self->_check_options;
+    return $self->_dump if defined $command;
+    my $format = $self->_format;
+    my $older  = $self->_older($format);
+    $self->_write( $self->_made( $format, $self->_samples, $older ) );
+    return $self->DONE;
+}
+
+sub name { return 'profile' }
+
+sub rows {
+    my @rows;
+    for my $group (@ROWS) {
+        my ( $name, @of ) = @$group;
+        push @rows, map { +{ %$_, group => $name } } @of;
+    }
+    return @rows;
+}
+
+sub summary { return 'Show where the time goes' }
+
+sub synopsis { return '[options] [dump]' }
+
+# What the server answers, which may look at its workers where we may not
+sub _ask {
+    my ( $self, $path, %request ) = @_;
+    my $seconds = $request{seconds} // 0;
+    my ( $answer, $client );
+    my $done = eval {
+        $client = Sirius::Control::Client->new( $path, PATIENCE + $seconds );
+        ($answer) = $client->ask( \%request );
+        1;
+    };
+    if ( !$done ) {
+        my $failure = $@;
+        die $failure if ref $failure ne 'HASH';
+        $self->fail( $self->FAILED, $failure->{text} );
+    }
+    $self->fail( $self->FAILED, $answer->{error} ) if !$answer->{ok};
+    return ( $answer, $client );
+}
+
+# The scoreboard of the server, the path of its control socket, and why it cannot be read
+sub _board {
+    my ( $self, $pid ) = @_;
+    my $path = defined $pid ? undef : $self->given('control') // $ENV{SIRIUS_CONTROL};
+    if ( defined $pid ) {
+        undef $path;
+    } elsif ( defined $path && length $path ) {
+        my ( $answer, $client ) = $self->_ask( $path, command => 'status' );
+        $pid = $client->pid;
+        return ( undef, $path, 'the server is in another container' )
+            if !$pid || $pid != $answer->{status}{pid};
+    } else {
+        my @servers = Sirius::Profile::Server->all;
+        $self->wrong(
+            'no server found: use --control PATH or set SIRIUS_CONTROL, as the user of the server or as root')
+            if !@servers;
+        $self->wrong( 'there are '
+                . @servers
+                . ' servers, with the PIDs '
+                . join( ', ', @servers )
+                . ': use --control PATH, or --pid with one of these' )
+            if @servers > 1;
+        ($pid) = @servers;
+        undef $path;
+    }
+    my $board = eval { Sirius::Profile::Server->board($pid) };
+    my $why   = $@;
+    return ( $board, $path ) if $board;
+    return ( undef, $path, $why->{forbidden} ) if ref $why;
+    chomp $why;
+    return $self->fail( $self->FAILED, $why );
+}
+
+sub _check_options {
+    my $self = shift;
+    $self->wrong('--control: cannot be combined with --pid')
+        if defined $self->given('control') && defined $self->given('pid');
+    my $worker = $self->given('worker') // 'all';
+    $self->wrong("--worker: '$worker' is neither the PID of a worker nor all")
+        if $worker !~ /\A(?:all|[0-9]{1,7})\z/;
+    return;
+}
+
+# Ours, or undef if the kernel forbids it: then the path of the socket behind it, and why
+sub _collector {
+    my $self   = shift;
+    my $worker = $self->given('worker');
+    my %which  = (
+        hz      => $self->given('hz') // 99,
+        path    => $self->given('path'),
+        seconds => $self->given('seconds') // 10,
+        worker  => defined $worker && $worker ne 'all' ? $worker : undef,
+    );
+    my ( $collector, $path, $why );
+    my $pid = $self->given('pid');
+    if ( !defined $pid || grep { $_ == $pid } Sirius::Profile::Server->all ) {
+        ( $which{board}, $path, $why ) = $self->_board($pid);
+    } else {
+        for my $name ( grep { defined $self->given($_) } qw(path worker) ) {
+            $self->wrong("--$name: process $pid is not the supervisor of a Sirius server");
+        }
+        $which{pid} = $pid;
+    }
+    $collector = eval { Sirius::Profile::Collector->new(%which) } if !defined $why;
+    chomp( $why //= $@ );
+    if ($collector) {
+        $self->fail( $self->FAILED, "there is no worker $worker" )
+            if defined $which{worker} && !@{ $collector->dump };
+        return $collector;
+    }
+    $self->fail( $self->FAILED, $why ) if !defined $path;
+    return ( undef, $path, $why, %which );
+}
+
+sub _dump {
+    my $self = shift;
+    my ( $collector, $path, $why, %which ) = $self->_collector;
+    my $workers
+        = $collector
+        ? $collector->dump
+        : ( $self->_ask( $path, command => 'profile', dump => 1, _known(%which) ) )[0]{workers};
+    $self->_write( Sirius::Profile::Dump->text(@$workers) );
+    return $self->DONE;
+}
+
+sub _format {
+    my $self   = shift;
+    my $format = $self->given('format');
+    return $format if defined $format;
+    my ($ending) = ( $self->given('output') // '' ) =~ /[.]([a-z]+)\z/i;
+    return defined $ending && $ENDING{ lc $ending } || 'table';
+}
+
+# What the server takes
+sub _known {
+    my %which = @_;
+    return map { defined $which{$_} ? ( $_ => $which{$_} ) : () } qw(hz path seconds worker);
+}
+
+sub _made {
+    my ( $self, $format, $samples, $older ) = @_;
+    my ( $class, $method ) = @{ $FORMAT{$format} };
+    return $samples->folded if $format eq 'folded';
+    require( $class =~ s{::}{/}gr . '.pm' );
+    my $title
+        = 'Sirius on ' . Sys::Hostname::hostname() . POSIX::strftime( ', %Y-%m-%d %H:%M:%S', localtime );
+    return $class->$method( $samples, compare => $older, title => $title );
+}
+
+sub _older {
+    my ( $self, $format ) = @_;
+    my $file = $self->given('compare') // return;
+    $self->wrong('--compare: only with --format html') if $format ne 'html';
+    open my $in, '<:raw', $file or $self->wrong("--compare: $file: $!");
+    my $text = do { local $/ = undef; readline $in };
+    close $in or $self->wrong("--compare: $file: $!");
+    my $samples = eval { Sirius::Profile::Samples->from_folded($text) };
+    chomp( my $error = $@ );
+    $self->wrong("--compare: $file: $error") if !$samples;
+    return $samples;
+}
+
+sub _samples {
+    my $self = shift;
+    my ( $collector, $path, $why, %which ) = $self->_collector;
+    if ( !$collector ) {
+        print {*STDERR} "sirius profile: $why; the server takes the samples itself\n";
+        my ($answer) = $self->_ask( $path, command => 'profile', _known(%which) );
+        my $samples = Sirius::Profile::Samples->from_folded( $answer->{folded} );
+        $samples->set( map { $_ => $answer->{$_} } qw(cut failed hz seconds taken) );
+        return $samples;
+    }
+    print {*STDERR} 'sirius profile: taking samples for '
+        . Sirius::Base::Text->duration( $which{seconds} // $self->given('seconds') // 10 )
+        . ", Ctrl-C ends it earlier\n"
+        if POSIX::isatty(2);
+    local @SIG{qw(HUP INT TERM)} = ( sub { $collector->end } ) x 3;
+    until ( $collector->ended ) {
+        my $left = $collector->due - now();
+        sleep $left if $left > 0;
+        $collector->act;
+    }
+    return $collector->samples;
+}
+
+sub _write {
+    my ( $self, $bytes ) = @_;
+    my $file = $self->given('output');
+    if ( defined $file ) {
+        open my $out, '>:raw', $file or $self->fail( $self->FAILED, "$file: $!" );
+        print {$out} $bytes or $self->fail( $self->FAILED, "$file: $!" );
+        close $out          or $self->fail( $self->FAILED, "$file: $!" );
+        return;
+    }
+    binmode STDOUT;
+    print $bytes or $self->fail( $self->FAILED, "STDOUT: $!" );
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::CLI::Profile - sirius profile: where the time goes in a running server
+
+=head1 SYNOPSIS
+
+  sirius profile
+  sirius profile --seconds 60 --path /report -o report.html
+  sirius profile -o before.folded
+  sirius profile -o after.html --compare before.folded
+  sirius profile dump
+
+  sirius profile --pid 4711
+
+  use Sirius::CLI::Profile;
+  exit Sirius::CLI::Profile->run(@ARGV);
+
+=head1 DESCRIPTION
+
+Reads 99 times a second in which subs of Perl each worker is, for ten seconds, and counts them. The server needs no option for it, and
+its workers do not notice: they are neither stopped nor interrupted, and their code is not changed. A sample takes some 20 microseconds of
+this command.
+
+Samples are taken of workers that run a request. A worker that waits (for a database, a socket, a lock, a child, a timer) is counted apart
+from one that computes or wants to. The first label of each stack is the request: its method and path, in which numbers and other IDs are
+C<*>. The last one may be a sub in C, such as C<DBI::st::execute (XS)>, or a function of perl, such as C<CORE::match (C)>.
+L<Sirius::Profile::Samples> explains all labels.
+
+No name is guessed. What changes so fast that it can't be read as a whole is shown as far as it is certain, and then C<(moved)>; the number of these
+is told. What is not seen: a sub in C that has called a sub of Perl, threads other than the main one, and programs that the application has
+started.
+
+Ctrl-C ends it earlier and shows what there is.
+
+=head2 Which server
+
+The one of C<--control> or C<SIRIUS_CONTROL>, else the only one that can be seen: that is, of the same user, and for root any. If several
+run, C<--pid> with the PID of a supervisor selects one. With C<--pid> any other process that runs the same perl, to the byte, can be looked at.
+
+=head2 If the kernel forbids it
+
+A process may read the memory of another one if it could debug it: root may; the same user may where F</proc/sys/kernel/yama/ptrace_scope> is
+absent or 0, unless the worker has changed its user (C<--user>). In a container also root needs the capability SYS_PTRACE. If it may
+not, and there is a control socket, the supervisor takes the samples, which may look at the processes that it has started. Else the command
+says what is missing.
+
+=head1 COMMANDS
+
+=over 4
+
+=item B<dump>
+
+Prints what each worker does now: its request, for how long, whether it is on CPU or waits, and its stack, innermost first.
+
+=back
+
+=head1 OPTIONS
+
+=over 4
+
+=item B<--compare> I<FILE>
+
+With C<--format html>: show what has grown and shrunk since an earlier profile, a I<FILE> of C<--format folded>.
+
+=item B<--control> I<PATH>
+
+Look at the server with this control socket (default: C<SIRIUS_CONTROL>, or the only server that runs).
+
+=item B<--format> I<FORMAT>
+
+C<table>: requests, functions and lines with the most samples. C<folded>: a line for each stack, with its count. C<html>: a page with a flame graph,
+which needs nothing else. C<speedscope>: a file for L<https://www.speedscope.app>. C<pprof>: a file for C<go tool pprof>. Default: by
+the ending of the file of C<--output> (F<.folded>, F<.html>, F<.json>, F<.pb.gz>), else C<table>.
+
+=item B<--hz> I<N>
+
+Take I<N> samples of each worker in a second (default: 99).
+
+=item B<-o>, B<--output> I<FILE>
+
+Write to I<FILE> instead of STDOUT.
+
+=item B<--path> I<PREFIX>
+
+Count requests whose path begins with I<PREFIX> only.
+
+=item B<--pid> I<PID>
+
+Look at the server with this supervisor, or at any other process that runs the same perl.
+
+=item B<--seconds> I<SECONDS>
+
+Take samples for this time (default: 10).
+
+=item B<--worker> I<PID>
+
+Look at this worker only (default: C<all>).
+
+=item B<-h>, B<--help>
+
+Print a summary of commands and options, and exit.
+
+=back
+
+=head1 EXIT STATUS
+
+  0   done
+  1   it was not possible; the reason is on STDERR
+  2   wrong usage
+
+=head1 METHODS
+
+The methods of L<Sirius::CLI::Command>.
+
+=head1 SEE ALSO
+
+L<sirius>, L<Sirius::Profile::Collector>, L<Sirius::OS::Sampler>, L<Sirius::CLI::Command>.
+
+=cut

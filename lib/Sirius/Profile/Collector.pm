@@ -1,0 +1,253 @@
+package Sirius::Profile::Collector;
+
+use strict;
+use warnings;
+
+use List::Util          qw(max);
+use Sirius::Base::Clock qw(now);
+use Sirius::Base::Text;
+use Sirius::OS::Sampler;
+use Sirius::Profile::Samples;
+
+use constant TRIES => 5;
+
+my $BELOW = 'Sirius::Worker::run';    # the sub of the server in which a worker runs the application
+
+# What stands for one of many in a path: a number, something long in hexadecimal digits, a UUID
+my $ID = qr/\A(?:\d+|[0-9a-f]{8,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\z/i;
+
+sub act {
+    my $self = shift;
+    return if $self->ended || now() < $self->{due};
+    if   ( $self->{pid} ) { $self->_take_process }
+    else                  { $self->_take_worker($_) for $self->_requests }
+    $self->_next;
+    return;
+}
+
+sub due { return shift->{due} }
+
+sub dump {    ## no critic (ProhibitBuiltinHomonyms)
+    my $self = shift;
+    return [ { pid => $self->{pid}, $self->_stack( $self->{pid}, undef ) } ] if $self->{pid};
+    return [ map { $self->_worker(@$_) } $self->_rows ];
+}
+
+sub end { return shift->{ended} = now() }
+
+sub ended {
+    my $self = shift;
+    return $self->{ended} //= $self->{gone} || now() >= $self->{begun} + $self->{seconds} ? now() : undef;
+}
+
+sub new {
+    my ( $class, %options ) = @_;
+    my $self = bless {
+        begun    => now(),
+        hz       => 99,
+        samplers => {},
+        samples  => undef,
+        seconds  => 10,
+        seen     => {},
+        tick     => 0,
+        %options
+    }, $class;
+    $self->{samples} = Sirius::Profile::Samples->new( hz => $self->{hz} );
+    Sirius::OS::Sampler->new($_) for $self->{pid} // map { $_->[1]{pid} } ( $self->_rows )[0] // ();
+    $self->_next;
+    return $self;
+}
+
+sub path_of {
+    my ( $class, $line ) = @_;
+    return $line =~ /\A\S+ ([^?#]*)/ ? $1 : '';
+}
+
+sub request_of {
+    my ( $class, $line ) = @_;
+    my ($method) = $line =~ /\A(\S+)/;
+    my @parts    = split m{/}, $class->path_of($line), -1;
+    return ( $method // '-' ) . ' ' . join '/', map { $_ =~ $ID ? q(*) : $_ } @parts;
+}
+
+sub samples {
+    my $self = shift;
+    $self->{samples}->set( seconds => ( $self->{ended} // now() ) - $self->{begun} );
+    return $self->{samples};
+}
+
+sub workers { return scalar keys %{ shift->{seen} } }
+
+# The next moment is at random within its period: else it could keep step with what it looks at
+sub _next {
+    my $self = shift;
+    my $late = int( ( now() - $self->{begun} ) * $self->{hz} );
+    $self->{tick} = max $self->{tick}, $late;
+    $self->{due}  = $self->{begun} + ( $self->{tick}++ + rand ) / $self->{hz};
+    return;
+}
+
+# Those that run and are wanted: row, PID, when it was complete, request line
+sub _requests {
+    my $self = shift;
+    my ( $worker, $path ) = @{$self}{qw(worker path)};
+    return grep {
+               ( !defined $worker || $worker == $_->[0] || $worker == $_->[1] )
+            && ( !defined $path || index( $self->path_of( $_->[3] ), $path ) == 0 )
+    } $self->{board}->requests;
+}
+
+sub _rows {
+    my $self   = shift;
+    my $worker = $self->{worker};
+    return grep { $_->[1]{pid} > 0 && ( !defined $worker || $worker == $_->[0] || $worker == $_->[1]{pid} ) }
+        map { [ $_, $self->{board}->row($_) ] } $self->{board}->occupied;
+}
+
+# Undef: that process has ended, or cannot be looked at
+sub _sampler {
+    my ( $self, $pid ) = @_;
+    return $self->{samplers}{$pid} //= eval { Sirius::OS::Sampler->new($pid) };
+}
+
+# Its labels and state, for a dump
+sub _stack {
+    my ( $self, $pid, $below ) = @_;
+    my $sampler = $self->_sampler($pid) or return;
+    my ( $labels, $state ) = $sampler->stack($below) or return;
+    return ( frames => $labels, kind => $state eq 'R' ? 'cpu' : 'wait' );
+}
+
+sub _take {
+    my ( $self, $pid, $root, $below, $holds ) = @_;
+    my $sampler = $self->_sampler($pid);
+    my ( $labels, $state, $moved ) = $sampler ? $sampler->stack($below) : ();
+    return if !$holds->();    # it has ended, so the stack may be of another one
+    if ( !$labels ) {
+        delete $self->{samplers}{$pid};
+        return $self->{samples}->count('failed');
+    }
+    $self->{samples}->count('taken');
+    $self->{samples}->count('cut') if $moved;
+    push @$labels, '(server)' if !@$labels;
+    return $self->{samples}->add( [ $root, @$labels ], $state eq 'R' ? 'cpu' : 'wait' );
+}
+
+sub _take_process {
+    my $self = shift;
+    my $pid  = $self->{pid};
+    $self->{seen}{$pid} = 1;
+    return $self->_take( $pid, "process $pid", undef, sub { return !( $self->{gone} = !kill 0 => $pid ) } );
+}
+
+sub _take_worker {
+    my ( $self, $request ) = @_;
+    my ( $row, $pid, $began, $line ) = @$request;
+    $self->{seen}{$pid} = 1;
+    my $holds = sub {
+        my $now = $self->{board}->row($row);
+        return $now->{pid} == $pid && $now->{began} == $began;
+    };
+    return $self->_take( $pid, $self->request_of($line), $BELOW, $holds );
+}
+
+# For a dump: its request may end while the stack is read, and the next one begin
+sub _worker {
+    my ( $self, $slot, $row ) = @_;
+    my %said = ( pid => $row->{pid}, state => $row->{state} );
+    for ( 1 .. TRIES ) {
+        my ($request) = grep { $_->[0] == $slot && $_->[1] == $row->{pid} } $self->{board}->requests;
+        return \%said if !$request;
+        my ( undef, undef, $began, $line ) = @$request;
+        my %stack = $self->_stack( $row->{pid}, $BELOW );
+        @said{qw(line seconds state)} = ( $line, now() - $began, 'busy' );
+        return { %said, %stack } if ( $self->{board}->row($slot)->{began} || 0 ) == $began;
+    }
+    return \%said;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Profile::Collector - takes samples of what the workers of a server run
+
+=head1 SYNOPSIS
+
+  use Sirius::Profile::Collector;
+
+  my $collector = Sirius::Profile::Collector->new( board => $scoreboard, seconds => 10, hz => 99 );
+  until ( $collector->ended ) {
+      sleep max 0, $collector->due - now();
+      $collector->act;
+  }
+  my $samples = $collector->samples;
+
+=head1 DESCRIPTION
+
+Reads the stacks of the workers that run a request (L<Sirius::OS::Sampler>), and counts them in a L<Sirius::Profile::Samples>. Workers
+that are idle are not counted, nor is a stack that may be of the next request. Each sample is taken at a random moment of its period.
+
+It can be in any process that the kernel lets read the memory of the workers.
+
+=head1 METHODS
+
+=head2 act
+
+Takes samples if they are due.
+
+=head2 due
+
+When L</act> has to be called next, in monotonic seconds.
+
+=head2 dump
+
+  for my $worker ( @{ $collector->dump } ) { ... }
+
+What each worker does now: a list of hashes with C<pid> and C<state>; with C<line> and C<seconds> of its request, if it runs one; and with
+C<frames> and C<kind> (C<cpu> or C<wait>) if its stack could be read. C<frames> is empty if code of the server runs.
+
+=head2 end
+
+Ends it earlier.
+
+=head2 ended
+
+True if the time is over, or the process has ended.
+
+=head2 new
+
+  my $collector = Sirius::Profile::Collector->new( board => $board, seconds => 10, hz => 99, worker => 3, path => '/shop/' );
+  my $collector = Sirius::Profile::Collector->new( pid => $pid, seconds => 10, hz => 99 );
+
+With C<worker>, only the worker with that row or PID; with C<path>, only requests whose path begins with it. C<pid> is any process of
+the same perl. Dies as L<Sirius::OS::Sampler/new> if the kernel forbids it.
+
+=head2 path_of
+
+  my $path = Sirius::Profile::Collector->path_of('GET /order/4711?print=1');    # /order/4711
+
+The path of a request line.
+
+=head2 request_of
+
+  my $root = Sirius::Profile::Collector->request_of('GET /order/4711?print=1');    # GET /order/*
+
+The root of a stack, of a request line: method and path, without the query, and with C<*> for each part that is a
+number, eight or more hexadecimal digits, or a UUID.
+
+=head2 samples
+
+What was collected.
+
+=head2 workers
+
+How many processes were looked at.
+
+=head1 SEE ALSO
+
+L<Sirius::CLI::Profile>, L<Sirius::Profile::Server>.
+
+=cut
