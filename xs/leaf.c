@@ -2,8 +2,6 @@
 
 #include "remote.h"
 
-#include "log/text.h"
-
 #include <string.h>
 
 enum { METHOD_MAX = 200 };
@@ -47,7 +45,7 @@ static bool ends_with(const sirius_finding *sub, const char *name, size_t len)
  * that one if it has the name.
  */
 static bool add_method(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, const sirius_finding *op,
-                       bool steady, sr_buffer *out, bool *fresh)
+                       sr_buffer *out, bool *fresh)
 {
     SV name;
     char text[METHOD_MAX];
@@ -55,22 +53,14 @@ static bool add_method(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, 
     if (!at || !sirius_remote_copy(pid, &name, at, sizeof name) || !SvPOK(&name))
         return false;
     size_t len = sirius_remote_string(pid, text, sizeof text, name.sv_u.svu_pv);
-    if (!len)
+    if (!len || !sirius_remote_at(pid, &above, p->sp, sizeof above, sizeof above))
         return false;
-    if (sirius_remote_at(pid, &above, p->sp, sizeof above, sizeof above)) {
-        sirius_finding sub = sirius_known_sub(aTHX_ k, above);
-        *fresh = *fresh || sub.fresh;
-        if (sub.found && !sub.xs)
-            return false; /* it is about to begin */
-        if (sub.found && ends_with(&sub, text, len))
-            return add_sub(out, &sub);
-    }
-    return steady && sr_buffer_add(out, "->", 2) && sr_logtext_add(out, sr_bytes_of(text, len)) &&
-           sr_buffer_add(out, " (XS)", 5);
+    sirius_finding sub = sirius_known_sub(aTHX_ k, above);
+    *fresh = *fresh || sub.fresh;
+    return sub.found && sub.xs && ends_with(&sub, text, len) && add_sub(out, &sub);
 }
 
-bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, bool steady, sr_buffer *out,
-                     bool *fresh)
+bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, sr_buffer *out, bool *fresh)
 {
     sirius_finding op = sirius_known_operation(aTHX_ k, p->op);
     *fresh = op.fresh;
@@ -79,7 +69,7 @@ bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, bo
     if (op.leaf == SIRIUS_LEAF_PERL)
         return sr_buffer_add(out, op.text, op.len) && sr_buffer_add(out, " (C)", 4);
     if (op.leaf == SIRIUS_LEAF_METHOD)
-        return add_method(aTHX_ k, pid, p, &op, steady, out, fresh);
+        return add_method(aTHX_ k, pid, p, &op, out, fresh);
     sirius_finding sub = sirius_known_sub(aTHX_ k, sub_of(pid, operand(pid, p, &op)));
     *fresh = *fresh || sub.fresh;
     return sub.found && sub.xs && add_sub(out, &sub);

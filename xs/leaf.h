@@ -8,10 +8,8 @@
 #include "snapshot.h"
 
 /*
- * Adds "JSON::XS::encode (XS)", "CORE::match (C)", or "->name (XS)" for a method whose class is unknown. `steady`: perl was at
- * that operation before and after. False: there is nothing to add. *fresh is set if something was looked up for it just now.
+ * Adds "JSON::XS::encode (XS)" or "CORE::match (C)". False: there is nothing to add, or it is not certain. *fresh is set if something was looked up for it just now.
  */
-bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, bool steady, sr_buffer *out,
-                     bool *fresh);
+bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, sr_buffer *out, bool *fresh);
 
 #endif

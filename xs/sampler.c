@@ -160,10 +160,9 @@ static int try(pTHX_ sirius_sampler *s, sirius_judgement *j, SV *leaf, bool *has
     s->read.now = spare;
     *j = sirius_judge(aTHX_ & s->read);
     if (j->within) {
-        const sirius_point *a = &s->read.now->before, *b = &s->read.now->after;
-        bool fresh = false, steady = a->op == b->op && a->sp == b->sp;
+        bool fresh = false;
         sr_buffer_reset(&s->label);
-        *has_leaf = sirius_leaf_add(aTHX_ s->read.known, s->target.pid, j->within, steady, &s->label, &fresh);
+        *has_leaf = sirius_leaf_add(aTHX_ s->read.known, s->target.pid, j->within, &s->label, &fresh);
         if (*has_leaf)
             sv_setpvn(leaf, sr_buffer_at(&s->label), sr_buffer_len(&s->label));
         j->fresh = j->fresh || fresh;
