@@ -13,6 +13,7 @@ void sr_deadlines_init(sr_deadlines *d, const sr_config *config)
     d->limit[SR_DEADLINE_QUEUE] = config->queue_ns ? config->queue_ns : SR_NO_LIMIT;
     d->limit[SR_DEADLINE_LINGER] = config->linger_ns;
     d->limit[SR_DEADLINE_HANDSHAKE] = config->handshake_ns;
+    d->due_at = INT64_MAX;
     d->waited_too_long = 503;
     if (config->request_ns && config->request_ns < d->limit[SR_DEADLINE_QUEUE]) {
         d->limit[SR_DEADLINE_QUEUE] = config->request_ns;
@@ -41,6 +42,8 @@ static sr_deadline *start(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64
     sr_deadline_clear(e, c);
     d->at = at;
     d->kind = (uint8_t)kind;
+    if (at < e->deadlines.due_at)
+        e->deadlines.due_at = at;
     e->deadlines.n_idle += kind == SR_DEADLINE_IDLE;
     e->deadlines.running |= 1U << kind;
     return d;
@@ -68,6 +71,7 @@ void sr_deadline_shorten(sr_deadlines *d, sr_deadline_kind kind, int64_t limit)
     if (less <= 0)
         return;
     d->limit[kind] = limit;
+    d->due_at = 0;
     for (sr_link *l = d->list[kind].next; l != &d->list[kind]; l = l->next)
         SR_LIST_ENTRY(l, sr_deadline, link)->at -= less;
 }
@@ -91,12 +95,15 @@ sr_conn *sr_deadline_head(const sr_deadlines *d, sr_deadline_kind kind)
 int sr_deadlines_timeout(sr_engine *e)
 {
     uint32_t kinds = e->deadlines.running;
-    int64_t first = e->listeners.again ? e->listeners.again : INT64_MAX;
+    int64_t first = INT64_MAX;
     for (int kind; (kind = sr_deadline_kind_next(&e->deadlines, &kinds)) >= 0;) {
         int64_t at = sr_deadline_next(&e->deadlines, kind);
         if (at < first)
             first = at;
     }
+    e->deadlines.due_at = first;
+    if (e->listeners.again && e->listeners.again < first)
+        first = e->listeners.again;
     if (first == INT64_MAX)
         return -1;
     if (first <= e->now)

@@ -47,6 +47,7 @@ typedef struct sr_deadlines {
     sr_link list[SR_DEADLINE_KINDS];
     int64_t limit[SR_DEADLINE_KINDS]; /* ns */
     uint32_t running;                 /* a bit for each kind whose list may have an entry */
+    int64_t due_at;                   /* monotonic ns: none ends before this, as far as is known */
     uint64_t n_idle;                  /* length of the list SR_DEADLINE_IDLE */
     int waited_too_long;              /* status when SR_DEADLINE_QUEUE is over: 503 or 504 */
 } sr_deadlines;
@@ -91,7 +92,7 @@ struct sr_conn *sr_deadline_head(const sr_deadlines *d, sr_deadline_kind kind);
 /* The connection of a limit of this kind that is linked by `l`. */
 struct sr_conn *sr_deadline_conn(sr_link *l, sr_deadline_kind kind);
 
-/* ms until the next limit ends, for epoll_wait; -1: there is none. */
+/* ms until the next limit ends, for epoll_wait; -1: there is none. Finds due_at anew. */
 int sr_deadlines_timeout(struct sr_engine *e);
 
 /*

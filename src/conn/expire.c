@@ -127,7 +127,7 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
     }
 }
 
-void sr_expire(sr_engine *e)
+void sr_expire_due(sr_engine *e)
 {
     uint32_t kinds = e->deadlines.running;
     for (int kind; (kind = sr_deadline_kind_next(&e->deadlines, &kinds)) >= 0;)
@@ -139,5 +139,4 @@ void sr_expire(sr_engine *e)
             sr_deadline_clear(e, c);
             expire(e, c, (sr_deadline_kind)kind, at);
         }
-    e->looked_at = e->now;
 }

@@ -5,10 +5,17 @@
  */
 #include "engine.h"
 
+void sr_expire_due(sr_engine *e); /* of sr_expire */
+
 /*
  * Ends limits that are over, some of each kind: the next step goes on with the rest. May close and free
  * connections.
  */
-void sr_expire(sr_engine *e);
+static inline void sr_expire(sr_engine *e)
+{
+    if (e->now >= e->deadlines.due_at)
+        sr_expire_due(e);
+    e->looked_at = e->now;
+}
 
 #endif

@@ -47,6 +47,13 @@ static void forwarded(sr_slot *s, const sr_task *t)
     }
 }
 
+/* For messages about a request whose head is not in its slot. */
+__attribute__((noinline)) static void keep_line(sr_entry *en, const sr_task *t)
+{
+    char line[SR_LINE_MAX];
+    sr_buffer_add(&en->line, line, sr_text_request_line(t->request, t->base, line));
+}
+
 static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
 {
     size_t parse = parse_bytes(t->request), head = t->request->head_len;
@@ -72,8 +79,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
         if (sr_text_copies(ed) &&
             !(sr_buffer_add(&en->request, t->request, parse) && sr_buffer_add(&en->request, t->base, head)))
             sr_buffer_free(&en->request); /* its log line will lack values */
-        char line[SR_LINE_MAX];
-        sr_buffer_add(&en->line, line, sr_text_request_line(t->request, t->base, line));
+        keep_line(en, t);
         files |= SR_FILE_REQUEST;
     } else {
         memcpy(s->data, t->request,

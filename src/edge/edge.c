@@ -502,7 +502,7 @@ static int patience(sr_edge *ed)
     int64_t end = ed->stop.end_at ? ed->stop.end_at : INT64_MAX;
     int64_t first = abandoned < mend ? abandoned : mend;
     first = first < end ? first : end;
-    int64_t heir = sr_heir_at(ed);
+    int64_t heir = e->retiring ? sr_heir_at(ed) : INT64_MAX;
     if (heir < first)
         first = heir;
     if (e->draining && e->tunnels_until && e->tunnels_until < first)
