@@ -49,11 +49,11 @@ static sr_logoutcome outcome_of(const sr_engine *e, const sr_exchange *x, bool a
 {
     const sr_conn *c = x->conn;
     bool given = x->ready_at && x->given_at;
-    uint64_t head = x->status && x->head_bytes < x->sent ? x->head_bytes : x->sent;
+    uint64_t sent = sr_conn_sent(x), head = x->status && x->head_bytes < sent ? x->head_bytes : sent;
     return (sr_logoutcome){
         .status = (int)x->status,
-        .bytes = x->sent,
-        .body_bytes = x->sent - head,
+        .bytes = sent,
+        .body_bytes = sent - head,
         .total_ns = x->ready_at ? e->now - x->ready_at : 0,
         .queue_ns = given ? x->given_at - x->ready_at + x->before_ns : -1,
         .app_ns = given ? (x->back_at > x->given_at ? x->back_at : e->now) - x->given_at : -1,

@@ -12,7 +12,7 @@ void sr_account_refuse(sr_exchange *x, int status, sr_refusal why, size_t head)
         x->broken = false;
         c->requests++;
         x->given_at = 0;
-        x->sent = 0;
+        x->sent_from = c->sent;
     }
     if (c->state != SR_CONN_SERVING && c->state != SR_CONN_READY) {
         x->ready_at = 0;
@@ -74,7 +74,7 @@ void sr_account_over(sr_engine *e, sr_exchange *x, sr_over how)
     x->owed = false;
     if (x->status)
         sr_counters_add(&counters->responses[x->status < 600 ? x->status / 100 - 1 : 4], 1);
-    sr_counters_add(&counters->bytes, x->sent);
+    sr_counters_add(&counters->bytes, sr_conn_sent(x));
     if (x->refused)
         sr_counters_add(&counters->refused[x->refused], 1);
     if (how == SR_OVER_ABORTED)

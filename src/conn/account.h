@@ -17,7 +17,7 @@
  * e->now was read when the response was ready, or when the socket accepted more, so the system call that
  * sends the last byte is not included.
  *
- * Called by: send, finish and connection of this folder, and the edge. Failure: none.
+ * Called by: the protocol, connection and relay of this folder. Failure: none.
  */
 #include "engine.h"
 

@@ -3,7 +3,7 @@
 /*
  * body: collects the body of a request, in memory up to a limit, beyond it in an unlinked temporary file.
  *
- * Owner: the connection, from the moment that the body turns out not to be complete in the bytes that came
+ * Owner: the exchange, from the moment that the body turns out not to be complete in the bytes that came
  * with its head until the request is put into the queue.
  * Failure: SR_BODY_BAD, with the status to refuse the request with.
  */

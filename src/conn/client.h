@@ -7,7 +7,7 @@
  * protocol. The client of a request is that peer, or the address that trusted proxies give in the fields of
  * the request.
  *
- * Called by: intake. Failure: none.
+ * Called by: accept and the protocol. Failure: none.
  */
 #include "engine.h"
 

@@ -22,7 +22,8 @@
  * LINGER: this side is shut down, and what still comes is read and thrown away for a while, so that the
  * client can read the response before a reset removes it from its buffer (RFC 9112 9.6).
  *
- * Owner: the engine. An idle connection has no buffer: this struct and its descriptor are all.
+ * Owner: the engine. An idle connection has no buffer: this struct and its descriptor are all, unless its client has sent an empty
+ * line, or a part of one.
  * Failure: closing a connection frees it; functions that may do so say it.
  */
 #include "../base/list.h"
@@ -56,16 +57,18 @@ typedef struct sr_conn {
     sr_transport *transport;            /* NULL: plain. Owned */
     struct sr_pump *pump; /* psgix.io of a connection that is not plain; NULL: not used. Owned */
 
-    bool linger;      /* read on at the end: bytes that nobody will answer may be on their way */
+    bool
+        linger; /* private to the protocol: read on at the end: bytes that nobody will answer may be on their way */
     bool gone;        /* the client is known to be gone, or a write has failed */
     bool close_after; /* in FLUSH: close when everything is sent */
-    bool ended;       /* in LINGER: this side is shut down */
+    bool ended;       /* this side is shut down: in LINGER, or before it */
     bool borrowed;    /* psgix.io: the application has a descriptor of the socket */
     bool held;        /* a byte of the request is left in the socket, see h1/read.h */
     bool resets;      /* sr_conn_resets was called for this response */
     bool persists;    /* private to the protocol: its last head, as far as it is known, was of HTTP/1.1 */
     sr_closed why;    /* for what reason it will count as closed */
 
+    uint64_t sent;        /* bytes that the socket has accepted */
     uint32_t requests;    /* on this connection, those that were refused included */
     sr_peer peer;         /* as accept or the PROXY protocol has said */
     sr_deadline deadline; /* of idleness, a head, a write, a handshake, lingering */
@@ -83,11 +86,17 @@ typedef struct sr_conn {
 /* In IDLE, in no list. NULL: no memory, and fd stays the caller's. */
 sr_conn *sr_conn_new(int fd, const sr_peer *peer, uint8_t listener);
 
-/* Frees all it owns and closes the descriptor, unless that is -1. It must be out of every list. */
+/* Frees it and closes the descriptor, unless that is -1. It must be out of every list, and have no exchange and no pump. */
 void sr_conn_free(sr_conn *c);
 
 /* Drops the first `used` bytes of c->in, whose memory is freed if nothing is left. */
 void sr_conn_used(sr_conn *c, size_t used);
+
+/* Bytes on the wire of the final response of its one exchange, without interim responses. */
+static inline uint64_t sr_conn_sent(const sr_exchange *x)
+{
+    return x->conn->sent - x->sent_from;
+}
 
 /* Slot + 1 of its request in the queue; 0: none. */
 static inline uint32_t sr_conn_slot(const sr_conn *c)

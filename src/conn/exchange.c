@@ -32,7 +32,10 @@ static sr_exchange *begin(sr_conn *c, sr_exchange *x)
 {
     if (!x)
         return NULL;
-    *x = (sr_exchange){.conn = c, .client = c->peer, .version = c->persists ? SR_HTTP_1_1 : SR_HTTP_1_0};
+    *x = (sr_exchange){.conn = c,
+                       .client = c->peer,
+                       .sent_from = c->sent,
+                       .version = c->persists ? SR_HTTP_1_1 : SR_HTTP_1_0};
     sr_link_init(&x->deadline.link);
     return c->exchange = x;
 }

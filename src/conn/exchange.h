@@ -2,7 +2,8 @@
 #define SR_EXCHANGE_H
 /*
  * exchange: one request and its response. A connection that is idle has none; with HTTP/1.x it has one at a time, from
- * the first bytes of a request until the last byte of its response was sent, or the connection lingers.
+ * the first bytes of a request, an empty line before it included, until the last byte of its response was sent, or the
+ * connection lingers.
  *
  * Owner: the connection, of which it is conn->exchange. Finished exchanges are kept in a list of the engine for the next
  * requests.
@@ -50,7 +51,7 @@ typedef struct sr_exchange {
     bool is_own;     /* the edge answers without the application: a file, a redirect; no latency is counted */
     uint32_t status; /* of the final response; 0: there was none */
     uint32_t head_bytes; /* bytes of its head, which are included in `sent` */
-    uint64_t sent;       /* bytes of it on the wire, without interim responses */
+    uint64_t sent_from;  /* sr_conn.sent where it begins (sr_conn_sent) */
     int64_t given_at;    /* monotonic ns at which the application was called; 0: it was not */
     int64_t back_at;     /* monotonic ns at which the application had completed the response */
     sr_buffer *values;   /* values of the request that its log line needs later (accesslog.h). Owned */

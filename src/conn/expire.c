@@ -95,7 +95,7 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
             (double)got * (double)SR_SECOND >= (double)e->config.body_rate * (double)e->config.body_ns)
             sr_deadline_set(e, c, SR_DEADLINE_BODY);
         else
-            sr_conn_refuse(e, c, 408, SR_REFUSED_BODY_TIMEOUT);
+            sr_exchange_refuse(e, c->exchange, 408, SR_REFUSED_BODY_TIMEOUT);
         break;
     }
     case SR_DEADLINE_IDLE:
@@ -107,7 +107,7 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
     case SR_DEADLINE_QUEUE:
         if (c->exchange->slot && e->expired && e->expired(e->with, c->exchange, kind))
             break;
-        sr_conn_refuse(e, c, e->deadlines.waited_too_long, sr_account_waited(e));
+        sr_exchange_refuse(e, c->exchange, e->deadlines.waited_too_long, sr_account_waited(e));
         break;
     case SR_DEADLINE_WRITE:
         stalled(e, c, at);

@@ -18,8 +18,8 @@ typedef struct sr_arrivals {
     sr_link buffered; /* connections of whose next request bytes were read already */
     char *scratch;    /* SR_SCRATCH bytes; owned */
 
-    /* private to the protocol */
-    sr_request request; /* scratch of the parser */
+    /* of the protocol; others read it, and accept.c sets what is fresh */
+    sr_request request; /* scratch of the parser, and of conn/client.h */
     sr_forwarded forwarded;
     struct sr_conn *current; /* connection of the task at hand; NULL: none */
     bool in_scratch;         /* the bytes of the task lie in scratch, not in current->in */

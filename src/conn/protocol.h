@@ -30,7 +30,10 @@ typedef struct sr_protocol {
     /* The task was copied: drops its bytes, and keeps those that follow for the next request. */
     void (*taken)(sr_engine *e, sr_exchange *x);
 
-    /* The socket accepts more bytes, or may: sends what is pending. False: the connection is closed. */
+    /*
+     * The socket accepts more bytes, or may: sends what is pending. True: its exchange goes on, and the connection is there. False: it
+     * may be closed, or its response is over.
+     */
     bool (*writable)(sr_engine *e, sr_conn *c);
 
     /* --- a response --- */
@@ -61,6 +64,11 @@ typedef struct sr_protocol {
      */
     void (*refuse)(sr_engine *e, sr_exchange *x, int status, sr_refusal why, const char *rule);
 } sr_protocol;
+
+static inline void sr_exchange_refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why)
+{
+    x->conn->protocol->refuse(e, x, status, why, NULL);
+}
 
 /* Refuses what this connection asks for, also if it has not asked for anything. */
 static inline void sr_conn_refuse(sr_engine *e, sr_conn *c, int status, sr_refusal why)

@@ -81,7 +81,7 @@ static int flush(sr_engine *e, sr_conn *c)
 static int take(sr_engine *e, sr_conn *c)
 {
     sr_pump *p = c->pump;
-    uint64_t sent = c->exchange->sent;
+    uint64_t before = c->sent;
     ssize_t n = recv(p->source.fd, e->intake.scratch, SR_PUMP_BYTES, MSG_DONTWAIT);
     if (n < 0 && errno == ECONNRESET) /* closed, before it had read all */
         n = 0;
@@ -90,7 +90,7 @@ static int take(sr_engine *e, sr_conn *c)
     p->spoken = p->spoken || n > 0;
     if (n > 0)
         sr_send(e, c, &(struct iovec){e->intake.scratch, (size_t)n}, 1);
-    c->exchange->sent = sent;
+    c->exchange->sent_from += c->sent - before;
     if (n > 0)
         c->exchange->active_at = e->now;
     return c->gone ? EPIPE : err;

@@ -48,13 +48,13 @@ sr_flush sr_send_flush(sr_engine *e, sr_conn *c)
     if (!c->out)
         return SR_FLUSH_DONE;
     e->pending -= sr_output_memory(c->out);
-    uint64_t before = c->exchange->sent;
-    sr_flush r = sr_output_flush(c->out, c->source.fd, &c->exchange->sent);
+    uint64_t before = c->sent;
+    sr_flush r = sr_output_flush(c->out, c->source.fd, &c->sent);
     e->pending += sr_output_memory(c->out);
     if (r == SR_FLUSH_AGAIN && c->out->stalled && !c->out->broken_at)
         e->leased.asked = true;
     if (r == SR_FLUSH_AGAIN)
-        sr_pace_moved(&c->out->pace, SR_PACE_OUTPUT, e->now, c->exchange->sent - before);
+        sr_pace_moved(&c->out->pace, SR_PACE_OUTPUT, e->now, c->sent - before);
     if (r != SR_FLUSH_AGAIN) {
         e->pending -= sr_output_memory(c->out);
         sr_output_free(c->out);
@@ -87,7 +87,7 @@ static ssize_t send_some(sr_conn *c, struct iovec *iov, int n, int more)
         iov += batch;
         n -= batch;
     }
-    c->exchange->sent += total;
+    c->sent += total;
     return (ssize_t)total;
 }
 

@@ -81,7 +81,7 @@ static sr_slowest_paid evict(sr_engine *e, wanted what)
         return SR_SLOWEST_NOBODY;
     sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);
     if (slowest->state == SR_CONN_BODY)
-        sr_conn_refuse(e, slowest, 507, SR_REFUSED_TEMPORARY);
+        sr_exchange_refuse(e, slowest->exchange, 507, SR_REFUSED_TEMPORARY);
     else
         sr_conn_close(e, slowest, SR_CLOSED_SPOOL);
     return SR_SLOWEST_OTHER;

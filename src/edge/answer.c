@@ -17,8 +17,6 @@ bool sr_answer_begin(sr_edge *ed, sr_task *task, const sr_head *head)
     x->is_own = true;
     x->given_at = 0;
     sr_log_offer_task(ed, task, made);
-    if (!e->intake.in_scratch) /* its bytes go now; in scratch they stay until more are read */
-        sr_accesslog_keep(e, x);
     x->conn->protocol->taken(e, x);
     return true;
 }

@@ -97,7 +97,7 @@ static void bad_gateway(sr_edge *ed, sr_exchange *x)
     sr_bytes made;
     sr_page_make(&page, 502);
     if (x->interim_pending || protocol->head(e, x, &page.head, &made)) {
-        protocol->refuse(e, x, 502, SR_REFUSED_WORKER, NULL);
+        sr_exchange_refuse(e, x, 502, SR_REFUSED_WORKER);
         return;
     }
     sr_deadline_clear(e, x->conn);
@@ -169,7 +169,7 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
                              : SR_TROUBLE_RESET,
                      1, err);
     if (open) {
-        sr_conn_refuse(ed->engine, x->conn, 503, sr_account_lack(err)); /* this calls sr_entry_abandon */
+        sr_exchange_refuse(ed->engine, x, 503, sr_account_lack(err)); /* this calls sr_entry_abandon */
         return;
     }
     sr_entry_abandon(ed, x);

@@ -81,7 +81,7 @@ static bool dropped(sr_edge *ed, sr_exchange *x)
     }
     if (!ended || !gave_up(ed, x) || !take_back(ed, x))
         return false;
-    sr_conn_refuse(e, c, 503, SR_REFUSED_HALF_CLOSED);
+    sr_exchange_refuse(e, x, 503, SR_REFUSED_HALF_CLOSED);
     return true;
 }
 
@@ -153,7 +153,7 @@ static void call_over(sr_edge *ed, sr_exchange *x)
     if (gone)
         sr_conn_close(e, x->conn, SR_CLOSED_CLIENT);
     else
-        sr_conn_refuse(e, x->conn, 504, SR_REFUSED_REQUEST_TIMEOUT);
+        sr_exchange_refuse(e, x, 504, SR_REFUSED_REQUEST_TIMEOUT);
 }
 
 static void stream_over(sr_edge *ed, sr_exchange *x)

@@ -67,7 +67,7 @@ static bool refuse(sr_edge *ed, sr_conn *c)
     uint32_t slot = sr_conn_slot(c);
     if (!slot || c->out || !sr_deliver_unanswered(ed, &ed->entries[slot - 1]))
         return false;
-    sr_conn_refuse(ed->engine, c, 503, SR_REFUSED_STOP);
+    sr_exchange_refuse(ed->engine, c->exchange, 503, SR_REFUSED_STOP);
     return true;
 }
 

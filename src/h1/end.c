@@ -67,13 +67,13 @@ static sr_flush flush_all(sr_engine *e, sr_conn *c)
 /* In FLUSH: sends what is left of the response, and ends it. */
 static void send_rest(sr_engine *e, sr_conn *c)
 {
-    uint64_t before = c->exchange->sent;
+    uint64_t before = c->sent;
     switch (flush_all(e, c)) {
     case SR_FLUSH_DONE:
         response_over(e, c);
         return;
     case SR_FLUSH_AGAIN:
-        if (c->exchange->sent != before || sr_deadline_none(c))
+        if (c->sent != before || sr_deadline_none(c))
             sr_send_stall_watch(e, c);
         sr_conn_watch(e, c, EPOLLOUT);
         return;
@@ -89,7 +89,7 @@ static void send_rest(sr_engine *e, sr_conn *c)
 /* In SERVING: sends what is pending of a response of which more will follow. */
 static bool send_pending(sr_engine *e, sr_conn *c)
 {
-    uint64_t before = c->exchange->sent;
+    uint64_t before = c->sent;
     sr_flush r = sr_send_flush(e, c);
     switch (r) {
     case SR_FLUSH_DONE:
@@ -99,7 +99,7 @@ static bool send_pending(sr_engine *e, sr_conn *c)
         sr_conn_unwatch(e, c);
         return true;
     case SR_FLUSH_AGAIN:
-        if (c->exchange->sent != before || sr_deadline_none(c))
+        if (c->sent != before || sr_deadline_none(c))
             sr_send_stall_watch(e, c);
         return sr_conn_watch(e, c, EPOLLOUT);
     case SR_FLUSH_SHORT:

@@ -83,7 +83,7 @@ static void send_interim(sr_engine *e, sr_exchange *x)
     x->active_at = e->now;
     sr_joined_flush(e);
     sr_counters_add(&e->row->counters.responses[0], 1);
-    x->sent = 0;
+    x->sent_from = x->conn->sent;
     x->interim_pending = c->out != NULL;
 }
 

@@ -116,7 +116,7 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     x->ready_at = e->now;
     x->interim_pending = c->out != NULL;
     x->owed = true;
-    x->sent = 0;
+    x->sent_from = c->sent;
     *task = (sr_task){.exchange = x, .request = r, .base = view.at, .body_fd = -1};
     if (e->config.trusted.n)
         task->forwarded = sr_client_forwarded(e, x, r, view.at);
@@ -405,6 +405,8 @@ void sr_h1_taken(sr_engine *e, sr_exchange *x)
     sr_conn *c = x->conn;
     size_t used = e->intake.used;
     sr_bytes rest = sr_bytes_of(e->intake.view.at + used, e->intake.view.len - used);
+    if (e->log && !e->intake.in_scratch) /* its bytes go now; in scratch they stay until more are read */
+        sr_accesslog_keep(e, x);
     sr_conn_used(c, e->intake.in_scratch ? 0 : used);
     sr_exchange_drop_request(x);
     if (e->intake.in_scratch && !sr_buffer_add_bytes(&c->in, rest)) {

@@ -11,7 +11,13 @@ typedef enum sr_version {
 /* As SERVER_PROTOCOL and the access log have it. */
 static inline sr_bytes sr_version_text(sr_version v)
 {
-    return v == SR_HTTP_1_0 ? SR_BYTES("HTTP/1.0") : SR_BYTES("HTTP/1.1");
+    switch (v) {
+    case SR_HTTP_1_0:
+        return SR_BYTES("HTTP/1.0");
+    case SR_HTTP_1_1:
+        break;
+    }
+    return SR_BYTES("HTTP/1.1");
 }
 
 #endif
