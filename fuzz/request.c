@@ -5,6 +5,7 @@
 #include "http1/head.h"
 
 #include "fuzz.h"
+#include "http/target.h"
 #include "http/token.h"
 
 #include <strings.h>

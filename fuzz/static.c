@@ -10,6 +10,7 @@
 
 #include "fuzz.h"
 #include "http/token.h"
+#include "http1/write.h"
 #include "static/path.h"
 
 #include <fcntl.h>
