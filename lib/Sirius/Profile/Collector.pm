@@ -161,6 +161,7 @@ sub _worker {
         my ( undef, undef, $began, $line ) = @$request;
         my %stack = $self->_stack( $row->{pid}, $BELOW );
         @said{qw(line seconds state)} = ( $line, now() - $began, 'busy' );
+        next                     if !%stack;
         return { %said, %stack } if ( $self->{board}->row($slot)->{began} || 0 ) == $began;
     }
     return \%said;
