@@ -4,6 +4,7 @@ use File::Temp qw(tempdir);
 use Test::More;
 use Sirius::Config::Options;
 use Sirius::Config::Values;
+use Sirius::Edge::Group;
 use Sirius::Edge::Keeper;
 use Sirius::Edge::Program;
 use Sirius::Edge::Setup;
@@ -123,6 +124,15 @@ subtest 'Settings of another process' => sub {
     for my $bad ( undef, 'max-body=1', {}, [undef], [ ['max-body=1'] ], ["tmpdir=/a\0b"], ["tmpdir=/a\nb"] ) {
         is( Sirius::Edge::Setup->known($bad), undef, 'nothing of what is none' );
     }
+};
+
+# It may be installed again, and reads the state that this one has written
+subtest 'A version that calls it settings' => sub {
+    my $conf  = Sirius::Config::Values->parse( { max_body => 1000 } );
+    my @words = Sirius::Edge::Setup->of($conf);
+    my $state = Sirius::Edge::Group->new( 2, conf => $conf, listeners => [], number => 2 )->state;
+    is_deeply $state->{settings},                               \@words, 'those of all edges';
+    is_deeply [ map { $_->{settings} } @{ $state->{places} } ], [ \@words, \@words, [], [] ], 'and of each';
 };
 
 done_testing;

@@ -284,8 +284,9 @@ sub state {
     return {
         ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(fault heard said_last setup) ),
         ( map { $_ => fileno $self->{$_} } qw(common news report) ),
-        before => $self->{programs}->before && $self->{programs}->before->state,
-        places => [ map { $_->state } $self->places ],
+        before   => $self->{programs}->before && $self->{programs}->before->state,
+        places   => [ map { $_->state } $self->places ],
+        settings => $self->{setup},    # for a version that calls it so
         $self->{keeper} ? ( keeper => $self->{keeper}->state ) : (),
     };
 }

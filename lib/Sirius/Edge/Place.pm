@@ -172,10 +172,11 @@ sub state {
     return {
         ( map { $_ => $self->{$_} } grep { defined $self->{$_} } @PLAIN ),
         ( map { $_ => fileno $self->{$_} } @HANDLES ),
-        program => $self->{program} && $self->{program}->state,
-        pid     => $self->pid,
-        late    => $self->{child} && $self->{child}->limited('late'),
-        since   => $self->{child} && $self->{child}->since,
+        program  => $self->{program} && $self->{program}->state,
+        pid      => $self->pid,
+        late     => $self->{child} && $self->{child}->limited('late'),
+        settings => $self->{setup},                                      # for a version that calls it so
+        since    => $self->{child} && $self->{child}->since,
     };
 }
 
