@@ -146,6 +146,7 @@ void sr_relay_step(sr_engine *e, sr_conn *c)
             c->gone = true;
             c->why = SR_CLOSED_APPLICATION;
             watch_pair(e, p, 0);
+            shutdown(p->source.fd, SHUT_RDWR); /* or it would wait for the client for ever */
             sr_conn_unwatch(e, c);
             return;
         }

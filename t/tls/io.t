@@ -6,6 +6,7 @@ use lib "$FindBin::Bin/../lib";
 use File::Temp      ();
 use IO::Socket::SSL qw(SSL_VERIFY_NONE);
 use Net::SSLeay;
+use Socket qw(SOL_SOCKET SO_LINGER);
 use Test::More;
 use Sirius::Test;
 
@@ -113,6 +114,20 @@ subtest 'bytes that the application does not read' => sub {
     my ( $got, $n ) = (0);
     $got += $n while $n = sysread $socket, my $bytes, 65_536;
     is $got, 5_000_000, 'do not cut what it has written';
+};
+
+# It ends the connection, not TLS before that. Two workers would wait for two clients
+subtest 'a client that is gone' => sub {
+    for my $how (qw(closes resets)) {
+        for ( 1, 2 ) {
+            my $socket = connect_to('/echo');
+            is readline $socket, "HTTP/1.1 101 Switching\r\n", 'the application waits for bytes';
+            setsockopt $socket, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0 if $how eq 'resets';
+            $socket->close( SSL_no_shutdown => 1 );
+        }
+        like readline connect_to('/look'), qr/200/,
+            "it $how: the application is told, and both workers are free";
+    }
 };
 
 alarm 0;
