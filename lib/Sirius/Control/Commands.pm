@@ -28,14 +28,15 @@ sub act {
         else       { push @still, $entry }
     }
     $self->{later} = \@still;
-    $self->_take_samples if $self->{profile};
+    $self->_take_samples if $self->_profiles;
     return;
 }
 
 # Nothing reports that workers have come or gone, so this looks
 sub due {
     my $self = shift;
-    return ( $self->{profile} ? $self->{profile}{collector}->due : () ), $self->pending ? now() + LOOK : ();
+    return ( $self->{profile} ? $self->{profile}{collector}->due : () ),
+        @{ $self->{later} } ? now() + LOOK : ();
 }
 
 sub later {
@@ -51,15 +52,19 @@ sub new {
     return $self;
 }
 
-sub pending { return scalar @{ shift->{later} } }
+sub pending {
+    my $self = shift;
+    return @{ $self->{later} } + ( $self->{profile} ? 1 : 0 );
+}
 
 sub run {
-    my ( $self, $request, $reply, $from ) = @_;
+    my ( $self, $request, $reply, $from, $waits ) = @_;
     my $name = $request->{command};
     my $code = $COMMAND{$name} or return $reply->( { ok => 0, error => "unknown command '$name'" } );
     return $reply->( { ok => 0, error => 'the server is stopping' } )
         if $self->{supervisor}->is_stopping && $name !~ /\A(?:status|stop)\z/;
-    return $self->$code( $request, $reply, defined $from ? "sirius ctl $name $from" : "sirius ctl $name" );
+    my $why = defined $from ? "sirius ctl $name $from" : "sirius ctl $name";
+    return $self->$code( $request, $reply, $why, $waits );
 }
 
 sub stopped {
@@ -87,14 +92,21 @@ sub _generation {
 
 # The kernel may let nobody but the ancestors of a worker look into it
 sub _profile {
-    my ( $self, $request, $reply ) = @_;
+    my ( $self, $request, $reply, undef, $waits ) = @_;
     my %which     = map { defined $request->{$_} ? ( $_ => $request->{$_} ) : () } qw(hz path seconds worker);
     my $collector = eval { Sirius::Profile::Collector->new( board => $self->{scoreboard}, %which ) };
     return $reply->( { ok => 0, error   => $@ =~ s/\n\z//r } )                  if !$collector;
     return $reply->( { ok => 1, workers => $collector->dump } )                 if $request->{dump};
-    return $reply->( { ok => 0, error   => 'another profile is being taken' } ) if $self->{profile};
-    $self->{profile} = { collector => $collector, reply => $reply };
+    return $reply->( { ok => 0, error   => 'another profile is being taken' } ) if $self->_profiles;
+    $self->{profile} = { collector => $collector, reply => $reply, waits => $waits };
     return;
+}
+
+# Whether samples are taken. They are not if the client that has asked for them is gone
+sub _profiles {
+    my $self = shift;
+    delete $self->{profile} if $self->{profile} && $self->{profile}{waits} && !$self->{profile}{waits}->();
+    return $self->{profile};
 }
 
 sub _reload {
@@ -237,9 +249,10 @@ The number of commands that wait for an answer.
 
 =head2 run
 
-  $commands->run( \%request, $reply );
+  $commands->run( \%request, $reply, $from, $waits );
 
-C<$reply> is called once, now or later.
+C<$reply> is called once, now or later. C<$from> says who has asked; C<< $waits->() >> whether that client still waits. For a client that
+is gone no samples are taken.
 
 =head2 stopped
 

@@ -267,6 +267,7 @@ sub _read {
     my $weak = $self;
     weaken $weak;    # a reply that is kept for later must not keep the socket open
     my $reply = sub { return $weak && $weak->_answer( $client, @_ ) };
+    my $waits = sub { return $weak && defined $client->{fh} };
     local $SIG{__DIE__};
     if ( defined $line && length $line <= REQUEST_MAX ) {
         $client->{asked} = 1;
@@ -275,7 +276,7 @@ sub _read {
         return $reply->( { ok => 0, error => $@ =~ s/\n\z//r } ) if !$request;
         my $from = Sirius::OS::Origin->words( _peer( $client->{fh} ) );
         return $self->_too_late( $client, $request, $from ) if _gone( $client->{fh} );
-        return if eval { $dispatch->( $request, $reply, $from ); 1 };
+        return if eval { $dispatch->( $request, $reply, $from, $waits ); 1 };
         return $reply->( { ok => 0, error => $@ =~ s/\s+\z//r } );
     }
     return $reply->( { ok => 0, error => 'the request has more than ' . REQUEST_MAX . ' bytes' } )
@@ -390,9 +391,9 @@ when one is alive there or the path is something else.
 
   $control->serve($dispatch);
 
-Accepts, reads and writes what is possible without waiting. Calls C<< $dispatch->(\%request, $reply) >> for each
+Accepts, reads and writes what is possible without waiting. Calls C<< $dispatch->(\%request, $reply, $from, $waits) >> for each
 request; C<%request> has C<command>, C<wait> (1 or 0) and perhaps C<workers>, all checked. C<< $reply->(\%answer) >>
-may be called then or later. A second answer, and one to a client that has gone, is dropped. An exception of
+may be called then or later; C<$from> says who has asked; C<< $waits->() >> whether the client is still there. A second answer, and one to a client that has gone, is dropped. An exception of
 C<$dispatch> becomes the answer.
 
 =head2 restore

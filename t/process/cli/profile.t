@@ -3,6 +3,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../../lib";
 use File::Temp;
+use IO::Socket::UNIX;
 use JSON::PP ();
 use POSIX    ();
 use Sirius::Profile::Samples;
@@ -216,6 +217,21 @@ subtest 'Ctrl-C ends it earlier' => sub {
     waitpid $pid, 0;
     is "$status$out$said", "0no samples: no request was running\n", 'it says what it has';
     cmp_ok time - $begun, '<', 20, 'at once';
+};
+
+# Who has asked the server may lose patience, and ask again
+subtest 'The server stops for a client that is gone' => sub {
+    my $ask = sub {
+        my $socket = IO::Socket::UNIX->new( Peer => $ctl ) or die "$ctl: $!";
+        print {$socket} qq({"command":"profile","seconds":$_[0]}\n);
+        return $socket;
+    };
+    my $first = $ask->(600);
+    my $busy;
+    ok until_true( 20, sub { ( $busy = readline $ask->(0.1) ) =~ /another profile/ } ), 'one at a time'
+        or diag $busy;
+    close $first;
+    ok until_true( 20, sub { ( $busy = readline $ask->(0.1) ) =~ /"ok":1/ } ), 'the next one' or diag $busy;
 };
 
 # PID of the command that runs
