@@ -276,9 +276,18 @@ sub _older {
     return $samples;
 }
 
+# Before any samples are taken, which would be lost. What is in the file stays until then
+sub _open {
+    my $self = shift;
+    my $file = $self->given('output') // return;
+    open $self->{out}, '>>:raw', $file or $self->fail( $self->FAILED, "$file: $!" );
+    return;
+}
+
 sub _samples {
     my $self = shift;
     my ( $collector, $path, $why, %which ) = $self->_collector;
+    $self->_open;
     if ( !$collector ) {
         print {*STDERR} "sirius profile: $why; the server takes the samples itself\n";
         my ($answer) = $self->_ask( $path, command => 'profile', _known(%which) );
@@ -303,7 +312,9 @@ sub _write {
     my ( $self, $bytes ) = @_;
     my $file = $self->given('output');
     if ( defined $file ) {
-        open my $out, '>:raw', $file or $self->fail( $self->FAILED, "$file: $!" );
+        $self->_open if !$self->{out};
+        my $out = $self->{out};
+        truncate $out, 0 if -f $out;
         print {$out} $bytes or $self->fail( $self->FAILED, "$file: $!" );
         close $out          or $self->fail( $self->FAILED, "$file: $!" );
         return;

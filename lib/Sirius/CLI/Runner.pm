@@ -27,7 +27,7 @@ use Sirius::Service::Activation;
 use Sirius::OS::Title;
 use Sirius::Worker;
 
-my @COMMANDS = qw(dev check ctl top);    # of bin/sirius
+my @COMMANDS = qw(dev check ctl top profile);    # of bin/sirius
 
 # Where the application is looked for; nothing if it is code. A name without a dot and a slash is that of a module
 sub application {

@@ -264,7 +264,7 @@ subtest 'Wrong usage' => sub {
     my %failure = (
         "--control $dir/none"             => "no server is listening on $dir/none: No such file or directory",
         "--control $ctl --worker 4194303" => 'there is no worker 4194303',
-        "--pid $$ --format table -o $dir/no/x --seconds 0.1" => "$dir/no/x: No such file or directory",
+        "--pid $$ --format table -o $dir/no/x --seconds 600" => "$dir/no/x: No such file or directory",
     );
     for my $words ( sort keys %failure ) {
         my ( $status, $out, $error ) = profile( split ' ', $words );

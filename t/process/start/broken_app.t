@@ -58,7 +58,7 @@ subtest 'a word that is no command' => sub {
         'chekc app.psgi' => [ 'exit 2', qr/^sirius: unexpected argument 'app[.]psgi'/ ],
         'chekc'          => [
             'exit 1',
-            qr/^sirius: chekc is neither a command \(dev, check, ctl, top\) nor a module \(did you mean sirius check\?\): /
+            qr/^sirius: chekc is neither a command \(dev, check, ctl, top, profile\) nor a module \(did you mean sirius check\?\): /
         ],
         "--chdir $dir" =>
             [ 'exit 1', qr{^sirius: \S+/app[.]psgi does not exist: name the file of the application} ],
