@@ -49,7 +49,7 @@ static sr_logoutcome outcome_of(const sr_engine *e, const sr_exchange *x, bool a
 {
     const sr_conn *c = x->conn;
     bool given = x->ready_at && x->given_at;
-    uint64_t sent = sr_conn_sent(x), head = x->status && x->head_bytes < sent ? x->head_bytes : sent;
+    uint64_t sent = c->sent - x->sent_from, head = x->status && x->head_bytes < sent ? x->head_bytes : sent;
     return (sr_logoutcome){
         .status = (int)x->status,
         .bytes = sent,

@@ -74,7 +74,7 @@ void sr_account_over(sr_engine *e, sr_exchange *x, sr_over how)
     x->owed = false;
     if (x->status)
         sr_counters_add(&counters->responses[x->status < 600 ? x->status / 100 - 1 : 4], 1);
-    sr_counters_add(&counters->bytes, sr_conn_sent(x));
+    sr_counters_add(&counters->bytes, x->conn->sent - x->sent_from);
     if (x->refused)
         sr_counters_add(&counters->refused[x->refused], 1);
     if (how == SR_OVER_ABORTED)

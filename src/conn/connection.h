@@ -92,12 +92,6 @@ void sr_conn_free(sr_conn *c);
 /* Drops the first `used` bytes of c->in, whose memory is freed if nothing is left. */
 void sr_conn_used(sr_conn *c, size_t used);
 
-/* Bytes on the wire of the final response of its one exchange, without interim responses. */
-static inline uint64_t sr_conn_sent(const sr_exchange *x)
-{
-    return x->conn->sent - x->sent_from;
-}
-
 /* Slot + 1 of its request in the queue; 0: none. */
 static inline uint32_t sr_conn_slot(const sr_conn *c)
 {

@@ -36,9 +36,9 @@ bool sr_deadline_none(const sr_conn *c)
     return sr_link_alone(&c->deadline.link) && (!c->exchange || sr_link_alone(&c->exchange->deadline.link));
 }
 
-static sr_deadline *start(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
+/* `c` has at most one, its exchange's included. */
+static void start(sr_engine *e, sr_conn *c, sr_deadline *d, sr_deadline_kind kind, int64_t at)
 {
-    sr_deadline *d = sr_deadline_of_connection(kind) ? &c->deadline : &c->exchange->deadline;
     sr_deadline_clear(e, c);
     d->at = at;
     d->kind = (uint8_t)kind;
@@ -46,23 +46,42 @@ static sr_deadline *start(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64
         e->deadlines.due_at = at;
     e->deadlines.n_idle += kind == SR_DEADLINE_IDLE;
     e->deadlines.running |= 1U << kind;
-    return d;
 }
 
-void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
+static void set(sr_engine *e, sr_conn *c, sr_deadline *d, sr_deadline_kind kind)
 {
-    sr_deadline *d = start(e, c, kind, e->now + e->deadlines.limit[kind]);
+    start(e, c, d, kind, e->now + e->deadlines.limit[kind]);
     sr_link_append(&e->deadlines.list[kind], &d->link);
 }
 
-void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
+static void keep(sr_engine *e, sr_conn *c, sr_deadline *d, sr_deadline_kind kind, int64_t at)
 {
     int64_t last = e->now + e->deadlines.limit[kind];
-    sr_deadline *d = start(e, c, kind, at < last ? at : last);
+    start(e, c, d, kind, at < last ? at : last);
     sr_link *list = &e->deadlines.list[kind], *l = list->prev;
     while (l != list && SR_LIST_ENTRY(l, sr_deadline, link)->at > d->at)
         l = l->prev; /* from the end: a new deadline is seldom among the first */
     sr_link_append(l->next, &d->link);
+}
+
+void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
+{
+    set(e, c, &c->deadline, kind);
+}
+
+void sr_deadline_set_exchange(sr_engine *e, sr_exchange *x, sr_deadline_kind kind)
+{
+    set(e, x->conn, &x->deadline, kind);
+}
+
+void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
+{
+    keep(e, c, &c->deadline, kind, at);
+}
+
+void sr_deadline_keep_exchange(sr_engine *e, sr_exchange *x, sr_deadline_kind kind, int64_t at)
+{
+    keep(e, x->conn, &x->deadline, kind, at);
 }
 
 void sr_deadline_shorten(sr_deadlines *d, sr_deadline_kind kind, int64_t limit)

@@ -16,6 +16,7 @@
 struct sr_config;
 struct sr_conn;
 struct sr_engine;
+struct sr_exchange;
 
 typedef enum sr_deadline_kind {
     /* of a connection */
@@ -60,14 +61,17 @@ static inline bool sr_deadline_of_connection(sr_deadline_kind kind)
     return kind <= SR_DEADLINE_HANDSHAKE;
 }
 
-/* Starts a limit of this kind at e->now. Replaces the one that the connection or its exchange had. */
+/* Starts a limit of this kind, one of connections, at e->now. Replaces the one that the connection or its exchange had. */
 void sr_deadline_set(struct sr_engine *e, struct sr_conn *c, sr_deadline_kind kind);
+void sr_deadline_set_exchange(struct sr_engine *e, struct sr_exchange *x,
+                              sr_deadline_kind kind); /* of exchanges */
 
 /*
  * The same for a limit that began earlier and ends at that time, monotonic ns; at the latest as
  * sr_deadline_set.
  */
 void sr_deadline_keep(struct sr_engine *e, struct sr_conn *c, sr_deadline_kind kind, int64_t at);
+void sr_deadline_keep_exchange(struct sr_engine *e, struct sr_exchange *x, sr_deadline_kind kind, int64_t at);
 
 void sr_deadline_clear(struct sr_engine *e, struct sr_conn *c);
 

@@ -51,10 +51,11 @@ typedef struct sr_exchange {
     bool is_own;     /* the edge answers without the application: a file, a redirect; no latency is counted */
     uint32_t status; /* of the final response; 0: there was none */
     uint32_t head_bytes; /* bytes of its head, which are included in `sent` */
-    uint64_t sent_from;  /* sr_conn.sent where it begins (sr_conn_sent) */
-    int64_t given_at;    /* monotonic ns at which the application was called; 0: it was not */
-    int64_t back_at;     /* monotonic ns at which the application had completed the response */
-    sr_buffer *values;   /* values of the request that its log line needs later (accesslog.h). Owned */
+    uint64_t
+        sent_from; /* sr_conn.sent where it begins, behind interim responses: what follows is its bytes on the wire */
+    int64_t given_at;  /* monotonic ns at which the application was called; 0: it was not */
+    int64_t back_at;   /* monotonic ns at which the application had completed the response */
+    sr_buffer *values; /* values of the request that its log line needs later (accesslog.h). Owned */
 } sr_exchange;
 
 /* Finished exchanges. */

@@ -93,7 +93,7 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
         body->counted = body->received;
         if (stood_still ||
             (double)got * (double)SR_SECOND >= (double)e->config.body_rate * (double)e->config.body_ns)
-            sr_deadline_set(e, c, SR_DEADLINE_BODY);
+            sr_deadline_set_exchange(e, c->exchange, SR_DEADLINE_BODY);
         else
             sr_exchange_refuse(e, c->exchange, 408, SR_REFUSED_BODY_TIMEOUT);
         break;

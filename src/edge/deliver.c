@@ -75,7 +75,7 @@ static void settle(sr_edge *ed, uint32_t slot)
     if (c->out && !c->protocol->writable(e, c))
         return;
     if (!c->out && !x->interim_pending && ed->entries[slot].phase == SR_ENTRY_BODY && e->config.stream_ns)
-        sr_deadline_set(e, c, SR_DEADLINE_STREAM);
+        sr_deadline_set_exchange(e, x, SR_DEADLINE_STREAM);
     backlog(ed, slot, c);
 }
 

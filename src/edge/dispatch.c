@@ -135,5 +135,5 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     en->row = en->doubts = 0;
     ed->mend.each_ns = 0; /* so that mend.c looks at it soon */
     en->number = sr_queue_put(&ed->queue, index);
-    sr_deadline_set(e, x->conn, SR_DEADLINE_LOOK);
+    sr_deadline_set_exchange(e, x, SR_DEADLINE_LOOK);
 }

@@ -66,7 +66,7 @@ bool sr_entry_requeue(sr_edge *ed, uint32_t slot)
     if (en->row)
         ed->workers[en->row - 1].bound = 0;
     en->row = en->doubts = 0;
-    sr_deadline_set(ed->engine, en->exchange->conn, SR_DEADLINE_LOOK);
+    sr_deadline_set_exchange(ed->engine, en->exchange, SR_DEADLINE_LOOK);
     return true;
 }
 

@@ -188,7 +188,7 @@ static void call_watch(sr_edge *ed, sr_exchange *x)
 {
     sr_engine *e = ed->engine;
     if (e->config.request_ns)
-        sr_deadline_keep(e, x->conn, SR_DEADLINE_CALL, x->ready_at + e->config.request_ns);
+        sr_deadline_keep_exchange(e, x, SR_DEADLINE_CALL, x->ready_at + e->config.request_ns);
 }
 
 /* The request has waited so long that its client may be gone. */
@@ -205,7 +205,8 @@ static void look(sr_edge *ed, sr_exchange *x)
     /* from now on, the loss of the client is an event; a byte that is held would be one over and over */
     sr_conn_watch(e, c, c->held ? EPOLLRDHUP : EPOLLIN | EPOLLRDHUP);
     if (x->slot)
-        sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, x->ready_at + e->deadlines.limit[SR_DEADLINE_QUEUE]);
+        sr_deadline_keep_exchange(e, x, SR_DEADLINE_QUEUE,
+                                  x->ready_at + e->deadlines.limit[SR_DEADLINE_QUEUE]);
 }
 
 /* False: no worker has taken the request, and the caller refuses it. */
@@ -216,7 +217,7 @@ static bool queue_over(sr_edge *ed, sr_exchange *x)
     if (take_back(ed, x))
         return false;
     if (waits(ed, x)) /* its claim is spoiled; mend.c will repair it */
-        sr_deadline_set(ed->engine, x->conn, SR_DEADLINE_LOOK);
+        sr_deadline_set_exchange(ed->engine, x, SR_DEADLINE_LOOK);
     else
         call_watch(ed, x);
     return true;

@@ -214,7 +214,7 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
     if (!x->body || !keep_parse(e, c) || (in_scratch && !sr_buffer_add(&c->in, view.at, r->head_len)))
         return refuse(e, c, 503);
     c->state = SR_CONN_BODY;
-    sr_deadline_set(e, c, SR_DEADLINE_BODY);
+    sr_deadline_set_exchange(e, x, SR_DEADLINE_BODY);
     if (!rest.len)
         return TAKE_MORE;
     size_t used = 0;

@@ -72,8 +72,8 @@ static void lists(sr_conn **c)
     sr_deadline_keep(e, c[0], SR_DEADLINE_IDLE, INT64_MAX);
     ok(order(SR_DEADLINE_IDLE, 4, (sr_conn *[]){c[1], c[2], c[3], c[0]}), "one without a limit to the end");
     is_int(c[0]->deadline.at, e->now + 200 * ms, "where it has the limit of its kind");
-    sr_exchange_begin(e, c[1]);
-    sr_deadline_set(e, c[1], SR_DEADLINE_QUEUE);
+    sr_exchange *x = sr_exchange_begin(e, c[1]);
+    sr_deadline_set_exchange(e, x, SR_DEADLINE_QUEUE);
     ok(e->deadlines.n_idle == 3 && order(SR_DEADLINE_QUEUE, 1, &c[1]), "from one list to another");
     sr_deadline_clear(e, c[1]);
     sr_deadline_clear(e, c[1]);

@@ -31,7 +31,7 @@ static void one(sr_engine *e)
     x->body = sr_decode_new(&(sr_request){.framing = SR_BODY_LENGTH, .content_length = 1});
     sr_exchange_drop_request(x);
     ok(!x->parse && !x->body && x->status == 200, "the request goes before the response");
-    sr_deadline_set(e, c, SR_DEADLINE_BODY);
+    sr_deadline_set_exchange(e, x, SR_DEADLINE_BODY);
     ok(!sr_deadline_none(c), "it has a time limit");
     sr_exchange_end(e, c);
     sr_exchange_end(e, c);
