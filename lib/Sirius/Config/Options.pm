@@ -131,7 +131,7 @@ my @TABLE = (
 
     'Workers',
     [ 'workers', 'workers', 10, { alias => ['max-workers'], max => 4096, suggest => ['auto'], value => 'N' },
-        'Run N worker processes; auto: one for each CPU; MIN:MAX or MIN:auto: between MIN and MAX, depending on the load; 0: none,
+        'Run N worker processes; auto: one for each CPU; auto*4: four; MIN:MAX or MIN:auto: between MIN and MAX, depending on the load; 0: none,
         the main process runs the application itself' ],
     [ 'edges', 'edges', 1, { min => 1, max => 32, suggest => ['auto'], value => 'N' },
         'Run N edge processes, which own the client connections and pass requests to the workers; auto: one for every 8 CPUs' ],

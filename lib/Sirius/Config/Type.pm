@@ -295,14 +295,18 @@ sub _warm_up {
 
 # A number, or two of them: at the start and at the most
 sub _workers {
-    my ( $value, $row )  = @_;
-    my ( $low,   $high ) = $value =~ /\A(-?\d{1,15}|auto)(?::(\d{1,15}|auto))?\z/
-        or die "'$value' is not a number of workers: use a whole number, auto, MIN:MAX or MIN:auto\n";
-    my $auto = $high && $high eq 'auto';
-    $_ = _range( $_ eq 'auto' ? Sirius::OS::Cpus->workers : $_ + 0, { %$row, min => defined $high ? 1 : 0 } )
-        for grep {defined} $low, $high;
+    my ( $value, $row ) = @_;
+    my $auto = qr/auto(?:[*]\d{1,4})?/;
+    my ( $low, $high ) = $value =~ /\A(-?\d{1,15}|$auto)(?::(\d{1,15}|$auto))?\z/
+        or die "'$value' is not a number of workers: use a whole number, auto, auto*N, MIN:MAX or MIN:auto\n";
+    my $at_most = $high && $high =~ /auto/;
+    for ( grep {defined} $low, $high ) {
+        my $number = /\Aauto(?:[*](\d+))?\z/ ? Sirius::OS::Cpus->workers * ( $1 // 1 ) : $_ + 0;
+        die "'$value': auto*0 would be no workers\n" if /auto/ && !$number;
+        $_ = _range( $number, { %$row, min => defined $high ? 1 : 0 } );
+    }
     return $low                                                          if !defined $high;
-    return [ $low, $high < $low ? $low : $high ]                         if $auto;
+    return [ $low, $high < $low ? $low : $high ]                         if $at_most;
     die "'$value': the minimum $low is greater than the maximum $high\n" if $low > $high;
     return [ $low, $high ];
 }
@@ -327,7 +331,7 @@ C<count> is a whole number; C<seconds> a number with an optional C<ms>, C<s>, C<
 an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false or empty; C<port>, C<listen>, C<dir> and
 C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<paths> is a list of these; C<octal> is an octal number
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<edges> is a whole number or C<auto>; C<workers> is a whole number,
-C<auto> (see L<Sirius::OS::Cpus>), or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
+C<auto> (see L<Sirius::OS::Cpus>), C<auto*N>, or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
 perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<static> is described in L<Sirius::Config::Static>; C<redirect> is a port, or 0 or 1 for no and yes; C<hsts> is a time with C<includeSubDomains> and C<preload> after commas, returned as the value of the header field; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
 
 C<proxies> are networks with commas between them, C<unix> for unix sockets, and perhaps C<forwarded>, or
