@@ -56,6 +56,7 @@ typedef struct sr_conn {
     const struct sr_protocol *protocol; /* what it speaks (protocol.h) */
     sr_transport *transport;            /* NULL: plain. Owned */
     struct sr_pump *pump; /* psgix.io of a connection that is not plain; NULL: not used. Owned */
+    uint64_t sent;        /* bytes that the socket has accepted */
 
     bool
         linger; /* private to the protocol: read on at the end: bytes that nobody will answer may be on their way */
@@ -68,7 +69,6 @@ typedef struct sr_conn {
     bool persists;    /* private to the protocol: its last head, as far as it is known, was of HTTP/1.1 */
     sr_closed why;    /* for what reason it will count as closed */
 
-    uint64_t sent;        /* bytes that the socket has accepted */
     uint32_t requests;    /* on this connection, those that were refused included */
     sr_peer peer;         /* as accept or the PROXY protocol has said */
     sr_deadline deadline; /* of idleness, a head, a write, a handshake, lingering */
