@@ -334,7 +334,7 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
     }
     sr_conn *c = en->exchange->conn;
     const sr_content content = {fd, (off_t)f.offset, f.length, NULL};
-    en->filed = true;
+    en->filed = en->exchange->left && en->exchange->left != SR_LENGTH_UNKNOWN;
     c->protocol->file(ed->engine, en->exchange, &content);
     if (f.leased && c->out)
         sr_leased_add(ed->engine, c->out);

@@ -87,8 +87,8 @@ static sr_bytes rule_of(const sr_engine *e, const sr_exchange *x, const char *wh
 
 static void log_refused(sr_engine *e, sr_exchange *x, sr_bytes head, sr_bytes response, const char *rule)
 {
-    sr_refused of = {
-        .line = first_line(head), .request = parse_again(e, x, head), .rule = rule_of(e, x, rule)};
+    sr_refused of = {.line = first_line(head), .request = parse_again(e, x, head)};
+    of.rule = rule_of(e, x, rule); /* of what was parsed just now */
     if (!of.request &&
         (head.len && (*head.at == '\r' || *head.at == '\n'))) { /* refused for its empty lines */
         head = behind_blanks(head);
