@@ -219,4 +219,36 @@ subtest 'settings of the edge change' => sub {
     $server->stop;
 };
 
+# Both start at a reload: the edges ask the previous keeper, which may be slow
+subtest 'edges that start while the keeper changes' => sub {
+    my $conf = $made->dir . '/edges.conf';
+    spew( $conf, "keepalive-timeout = 60\n" );
+    $server = start_server(
+        "sub { [ 200, [], [] ] }\n", '--listen', '127.0.0.1:0,tls', '--config', $conf,
+        '--tls-cert' => $cert,
+        '--tls-key'  => $key,
+        qw(--workers 1 --edges 2)
+    );
+    my @before = $server->edges;
+    my ($keeper) = grep { $server->is_edge($_) == 3 } $server->processes;
+    kill STOP => $keeper or die "kill: $!";
+    spew( $conf, "keepalive-timeout = 50\n" );
+    $server->signal('HUP');
+    ok $server->wait_log( qr/certificates reloaded/, 20 ), 'another keeper is there';
+    kill CONT => $keeper;
+    my %was = map { $_ => 1 } @before;
+    ok until_true(
+        20,
+        sub {
+            my @now = $server->edges;
+            @now == 2 && !grep { $was{$_} } @now;
+        }
+        ),
+        'other edges';
+    unlike $server->log, qr/cannot start/, 'each at its first attempt';
+    ok until_true( 20, sub { !kill 0 => $keeper } ), 'the previous keeper ends';
+    is get( connect_to() ), 200, 'they serve';
+    $server->stop;
+};
+
 done_testing;

@@ -24,6 +24,7 @@ use constant {
     LOOK   => 10,    # seconds between two looks at the files
     SETTLE => 1,     # and that they have to stay as they are, since certificate and key do not change at once
     LATE   => 60,    # that it has to read them
+    GIVING => 5,     # that its predecessor has to give its set to edges that start
     SOON   => 30 * 86_400,
 };
 
@@ -367,7 +368,7 @@ sub _ready {
     }
     if ($before) {
         $before->on_end( sub { } );
-        $before->signal('KILL');
+        $before->limit( late => now() + GIVING );    # it ends by itself when its line does
     }
     my ($soonest)
         = sort { $a->{expires} <=> $b->{expires} } grep { $_->{expires} > time } $self->certificates;
