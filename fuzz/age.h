@@ -17,7 +17,7 @@ static inline void age_edge(sr_edge *ed, int64_t ns)
         c->exchange->active_at -= ns;
     }
     for (sr_link *l = ed->abandoned.next; l != &ed->abandoned; l = l->next)
-        SR_LIST_ENTRY(l, sr_entry, abandoned)->due_at -= ns;
+        SR_LIST_ENTRY(l, sr_entry, link)->due_at -= ns;
     ed->mend.at -= ns;
     ed->engine->deadlines.due_at = 0;
 }

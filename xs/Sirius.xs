@@ -705,6 +705,13 @@ CODE:
 OUTPUT:
     RETVAL
 
+AV *
+lanes(sr_scoreboard *self)
+CODE:
+    RETVAL = sirius_board_lanes(aTHX_ self);
+OUTPUT:
+    RETVAL
+
 HV *
 troubles(sr_scoreboard *self)
 CODE:

@@ -284,6 +284,76 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     return hv;
 }
 
+/* --- lanes --- */
+
+typedef struct lane_text {
+    uint64_t words[(SR_LANE_TEXT_MAX + 1) / sizeof(uint64_t)];
+} lane_text;
+
+static lane_text text_of(const sr_lane_row *lane)
+{
+    lane_text t;
+    for (size_t i = 0; i < sizeof t.words / sizeof t.words[0]; i++)
+        t.words[i] = atomic_load_explicit(&lane->text[i], memory_order_relaxed);
+    ((char *)t.words)[SR_LANE_TEXT_MAX] = '\0'; /* workers can write here too */
+    return t;
+}
+
+static void sum_up(sr_lane_row *sum, const sr_lane_row *lane)
+{
+    int64_t first = atomic_load_explicit(&lane->first, memory_order_relaxed);
+    int64_t seen = atomic_load_explicit(&sum->first, memory_order_relaxed);
+    if (first && (!seen || first < seen))
+        atomic_store_explicit(&sum->first, first, memory_order_relaxed);
+    sr_counters_add(&sum->running, count(&lane->running));
+    sr_counters_add(&sum->waiting, count(&lane->waiting));
+    sr_counters_add(&sum->requests, count(&lane->requests));
+    sr_counters_add(&sum->waited_ns, count(&lane->waited_ns));
+    sr_counters_add(&sum->full, count(&lane->full));
+    sr_counters_add(&sum->late, count(&lane->late));
+}
+
+static HV *lane_hash(pTHX_ const sr_lane_row *lane, const sr_lane_row *sum)
+{
+    HV *hv = newHV();
+    lane_text t = text_of(lane);
+    (void)hv_stores(hv, "name", newSVpv((const char *)t.words, 0));
+    (void)hv_stores(hv, "limit", newSVuv(count(&lane->limit)));
+    (void)hv_stores(hv, "queue_limit", newSVuv(count(&lane->queue_limit)));
+    (void)hv_stores(hv, "timeout", newSVnv(seconds(count(&lane->timeout_ns))));
+    (void)hv_stores(hv, "running", newSVuv(count(&sum->running)));
+    (void)hv_stores(hv, "waiting", newSVuv(count(&sum->waiting)));
+    (void)hv_stores(hv, "waiting_since",
+                    newSVnv(seconds((uint64_t)atomic_load_explicit(&sum->first, memory_order_relaxed))));
+    (void)hv_stores(hv, "requests", newSVuv(count(&sum->requests)));
+    (void)hv_stores(hv, "waited", newSVnv(seconds(count(&sum->waited_ns))));
+    (void)hv_stores(hv, "refused", newSVuv(count(&sum->full)));
+    (void)hv_stores(hv, "timed_out", newSVuv(count(&sum->late)));
+    return hv;
+}
+
+AV *sirius_board_lanes(pTHX_ const sr_scoreboard *s)
+{
+    AV *all = (AV *)sv_2mortal((SV *)newAV());
+    uint32_t n = s->edges * SR_LANES_MAX;
+    const sr_lane_row *rows = &s->shared->lanes[0][0];
+    for (uint32_t i = 0; i < n; i++) {
+        lane_text t = text_of(&rows[i]);
+        sr_lane_row sum = {0};
+        bool first = t.words[0] & 0xff || *(char *)t.words;
+        for (uint32_t j = 0; first && j < n; j++) {
+            lane_text other = text_of(&rows[j]);
+            if (memcmp(&t, &other, sizeof t) != 0)
+                continue;
+            first = j >= i; /* otherwise it is in the list */
+            sum_up(&sum, &rows[j]);
+        }
+        if (first)
+            av_push(all, newRV_noinc((SV *)lane_hash(aTHX_ & rows[i], &sum)));
+    }
+    return all;
+}
+
 HV *sirius_board_troubles(pTHX_ const sr_scoreboard *s)
 {
     sr_counters t;

@@ -17,6 +17,7 @@ AV *sirius_board_request(pTHX_ const sr_row *r,
                          UV number);          /* number, pid, began, line: a new array; NULL: none runs */
 HV *sirius_board_edge(pTHX_ const sr_row *r); /* of an edge */
 HV *sirius_board_totals(pTHX_ const sr_scoreboard *s);
+AV *sirius_board_lanes(pTHX_ const sr_scoreboard *s);    /* a hash for each lane, of all edges together */
 HV *sirius_board_troubles(pTHX_ const sr_scoreboard *s); /* name => [count, errno] */
 
 /* Counts the end of a worker, or of an edge, by the name of its cause. False: there is no such cause. */

@@ -49,6 +49,7 @@ sub snapshot {
         connections  => { open => delete $sum{connections}, %sum },
         edges        => \@edges,
         edges_wanted => $board->edges / 2,               # each has a second row, for the one that replaces it
+        lanes        => $board->lanes,
         reload       => $board->reload,
         latency      => delete $totals->{latency},
         limits       => delete $totals->{allowed},
@@ -219,6 +220,16 @@ Stores up to 8192 bytes that the admin process leaves to its successor. Returns 
 
 Returns what was last given to L</keep>, or an empty string.
 
+=head2 lanes
+
+  my $lanes = $board->lanes;
+
+Returns a list of hashes about the lanes of C<--lane>: C<name>, such as C</report>; C<limit>, how many of its requests may run;
+C<queue_limit>, how many may wait, and C<timeout>, how long, in seconds (0: no limit); C<running>, how many have a place now, C<waiting>,
+how many wait for one, and C<waiting_since>, when the first of them was complete (monotonic seconds; 0 if none waits); C<requests>,
+how many have had a place, and C<waited>, for how many seconds they have waited for it altogether; C<refused>, for which the queue was full; C<timed_out>,
+those that have waited too long. A lane that a reload has changed begins with 0.
+
 =head2 layout
 
 Returns a text that differs between versions of Sirius that cannot share a scoreboard.
@@ -340,6 +351,10 @@ See L</totals>.
 =item C<limits>
 
 What the server allows: C<max_connections>, C<max_queue>, C<queue_timeout> and C<request_timeout>, in seconds; 0: there is no limit.
+
+=item C<lanes>
+
+See L</lanes>.
 
 =item C<connections>
 

@@ -11,6 +11,7 @@
 #include "../share/door.h"
 #include "deliver.h"
 #include "holder.h"
+#include "lanes.h"
 #include "report.h"
 
 #include <errno.h>
@@ -41,6 +42,9 @@ static void part(sr_edge *ed, sr_edge_worker *m)
     m->broken = m->paused = false;
     m->file_number = 0;
     m->bound = 0;
+    if (m->lane)
+        sr_lanes_give(ed, m->lane);
+    m->lane = 0;
 }
 
 void sr_crew_ended(sr_edge *ed, sr_edge_worker *m)

@@ -17,6 +17,7 @@
 #include "crew.h"
 #include "entry.h"
 #include "holder.h"
+#include "lanes.h"
 #include "limits.h"
 #include "log.h"
 #include "mend.h"
@@ -428,12 +429,33 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
 
 /* --- a worker that is gone, or broken --- */
 
+/* A worker that is not heard any more runs on: until it has ended, it keeps the place of its request in a lane. */
+static void lost_to(sr_edge *ed, uint32_t slot, sr_edge_worker *m)
+{
+    sr_entry *en = &ed->entries[slot];
+    uint8_t lane = en->lane;
+    uint64_t number = en->number;
+    bool keeps = lane && !m->lane;
+    if (keeps)
+        en->lane = 0;
+    sr_deliver_lost(ed, slot, 0);
+    if (keeps && en->number == number)
+        en->lane = lane; /* it goes to another worker */
+    else if (keeps)
+        m->lane = lane;
+}
+
 /* Ends the requests that the worker holds. */
 void sr_deliver_end(sr_edge *ed, sr_edge_worker *m, bool ended)
 {
-    for (uint32_t slot = 0; slot < ed->slots; slot++)
-        if (ed->entries[slot].number && sr_holder(ed, slot) == (int32_t)m->row)
-            sr_deliver_lost(ed, slot, ended ? m->pid : 0);
+    for (uint32_t slot = 0; slot < ed->slots; slot++) {
+        if (!ed->entries[slot].number || sr_holder(ed, slot) != (int32_t)m->row)
+            continue;
+        if (ended)
+            sr_deliver_lost(ed, slot, m->pid);
+        else
+            lost_to(ed, slot, m);
+    }
 }
 
 void sr_deliver_broken(sr_edge *ed, sr_edge_worker *m, const char *why)

@@ -6,6 +6,7 @@
 #include "../conn/trouble.h"
 #include "../net/memfile.h"
 #include "files.h"
+#include "lanes.h"
 #include "plain.h"
 #include "text.h"
 
@@ -96,11 +97,74 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
     return true;
 }
 
+static void no_room(sr_edge *ed, sr_task *task, uint8_t lane)
+{
+    if (lane)
+        sr_lanes_refused(ed, lane);
+    else
+        sr_trouble_count(ed->engine, SR_TROUBLE_QUEUE, 1, 0);
+    sr_intake_refuse(ed->engine, task, 503, lane ? SR_REFUSED_LANE : SR_REFUSED_QUEUE, NULL);
+}
+
+/*
+ * Fills a slot, which is not in the queue yet, if there is room. NULL: there is no slot, or no memory, and the client was told.
+ * `full`: the lane that has no room; 0: it is the queue. Inline: that saves 30 instructions for each request.
+ */
+static inline __attribute__((always_inline)) sr_entry *
+filled(sr_edge *ed, sr_engine *e, sr_exchange *x, sr_task *task, bool room, uint8_t full, uint32_t *index)
+{
+    sr_slot *s = room ? sr_queue_slot(&ed->queue, index) : NULL;
+    if (!s) {
+        no_room(ed, task, full);
+        return NULL;
+    }
+    sr_entry *en = &ed->entries[*index];
+    if (!fill(ed, s, en, task)) {
+        int err = errno;
+        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, err);
+        sr_queue_release(&ed->queue, *index);
+        sr_intake_refuse(e, task, 503, sr_account_lack(err), NULL);
+        return NULL;
+    }
+    x->conn->protocol->taken(e, x);
+    x->given_at = 0;
+    x->slot = *index + 1;
+    en->exchange = x;
+    en->phase = SR_ENTRY_OPEN;
+    en->late = en->slow = en->spoken = en->filed = en->held = false;
+    en->trusted = x->trusted;
+    en->row = en->doubts = 0;
+    return en;
+}
+
+static inline bool has_room(sr_edge *ed)
+{
+    return sr_queue_waiting(&ed->queue) + ed->others.waiting < ed->engine->config.max_queue;
+}
+
+/* False: it belongs to no lane. Not inline, for the sake of those that have none. */
+static __attribute__((noinline)) bool in_lane(sr_edge *ed, sr_task *task)
+{
+    uint8_t lane = sr_lanes_find(ed, task);
+    uint32_t index;
+    if (!lane)
+        return false;
+    sr_lane_state state = sr_lanes_state(ed, lane);
+    bool full = state == SR_LANE_FULL, room = state == SR_LANE_BUSY || (!full && has_room(ed));
+    sr_entry *en = filled(ed, ed->engine, task->exchange, task, room, full ? lane : 0, &index);
+    if (en) {
+        en->lane = lane;
+        sr_lanes_hold(ed, index);
+    }
+    return true;
+}
+
 /* A challenge comes before a redirect, as the certificate for https may be missing; a file comes after it. */
 static bool answered(sr_edge *ed, sr_task *task)
 {
     return (!task->exchange->conn->transport && sr_plain_answer(ed, task)) ||
-           (ed->answer.mounts && sr_files_answer(ed, ed->answer.mounts, task));
+           (ed->answer.mounts && sr_files_answer(ed, ed->answer.mounts, task)) ||
+           (ed->lanes && in_lane(ed, task));
 }
 
 void sr_dispatch(sr_edge *ed, sr_task *task)
@@ -110,29 +174,9 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     uint32_t index;
     if (ed->answer.any && answered(ed, task))
         return;
-    bool room = sr_queue_waiting(&ed->queue) + ed->others.waiting < e->config.max_queue;
-    sr_slot *s = room ? sr_queue_slot(&ed->queue, &index) : NULL;
-    if (!s) {
-        sr_trouble_count(e, SR_TROUBLE_QUEUE, 1, 0);
-        sr_intake_refuse(e, task, 503, SR_REFUSED_QUEUE, NULL);
+    sr_entry *en = filled(ed, e, x, task, has_room(ed), 0, &index);
+    if (!en)
         return;
-    }
-    sr_entry *en = &ed->entries[index];
-    if (!fill(ed, s, en, task)) {
-        int err = errno;
-        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, err);
-        sr_queue_release(&ed->queue, index);
-        sr_intake_refuse(e, task, 503, sr_account_lack(err), NULL);
-        return;
-    }
-    x->conn->protocol->taken(e, x);
-    x->given_at = 0;
-    x->slot = index + 1;
-    en->exchange = x;
-    en->phase = SR_ENTRY_OPEN;
-    en->late = en->slow = en->spoken = en->filed = en->held = false;
-    en->trusted = x->trusted;
-    en->row = en->doubts = 0;
     ed->mend.each_ns = 0; /* so that mend.c looks at it soon */
     en->number = sr_queue_put(&ed->queue, index);
     sr_deadline_set_exchange(e, x, SR_DEADLINE_LOOK);

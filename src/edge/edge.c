@@ -27,6 +27,7 @@
 #include "failures.h"
 #include "heir.h"
 #include "keys.h"
+#include "lanes.h"
 #include "limits.h"
 #include "log.h"
 #include "mend.h"
@@ -115,6 +116,8 @@ static int open_all(sr_edge *ed, const sr_setup *s)
     if (!(ed->name = sr_door_name(s->lobby)))
         return errno;
     uint64_t slots = s->config.max_queue + ed->rows + SPARE_SLOTS;
+    for (uint32_t i = 0; i < s->lanes.n; i++)
+        slots += s->lanes.at[i].queue;
     ed->slots = (uint32_t)(slots < SR_QUEUE_SLOTS_MAX ? slots : SR_QUEUE_SLOTS_MAX);
     ed->workers = calloc(ed->rows, sizeof *ed->workers);
     ed->entries = calloc(ed->slots, sizeof *ed->entries);
@@ -124,7 +127,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         ed->workers[i] = (sr_edge_worker){.row = i, .line = {.fd = -1}, .ended = {.fd = -1}, .file = -1};
     for (uint32_t i = 0; i < ed->slots; i++) {
         ed->entries[i] = (sr_entry){.request_fd = -1, .body_fd = -1};
-        sr_link_init(&ed->entries[i].abandoned);
+        sr_link_init(&ed->entries[i].link);
     }
     if ((err = sr_queue_new(&ed->queue, ed->slots, ed->rows)))
         return err;
@@ -141,7 +144,8 @@ static int open_all(sr_edge *ed, const sr_setup *s)
     ed->engine->expired = expired;
     ed->engine->with = ed;
     sr_failures_open(ed);
-    if ((err = sr_others_open(ed, s)) || (err = sr_slow_open(ed, s->slow_ns, s->slow_max)))
+    if ((err = sr_others_open(ed, s)) || (err = sr_lanes_open(ed, &s->lanes)) ||
+        (err = sr_slow_open(ed, s->slow_ns, s->slow_max)))
         return err;
     ed->engine->deadlines.limit[SR_DEADLINE_LOOK] = LOOK_NS;
     ed->engine->deadlines.limit[SR_DEADLINE_CALL] = s->config.request_ns ? s->config.request_ns : SR_NO_LIMIT;
@@ -168,7 +172,11 @@ static int open_all(sr_edge *ed, const sr_setup *s)
     }
     if ((err = sr_keys_open(ed, s)))
         return err;
-    return s->log.fd >= 0 ? sr_log_open(ed, s) : 0;
+    if (s->log.fd >= 0 && (err = sr_log_open(ed, s)))
+        return err;
+    ed->keeps = ed->log || ed->lanes;
+    ed->answer.any = ed->answer.any || ed->lanes;
+    return 0;
 }
 
 int sr_edge_new(sr_edge **out, const sr_setup *setup)
@@ -207,6 +215,7 @@ void sr_edge_free(sr_edge *ed)
     sr_engine_free(ed->engine);
     sr_scoreboard_free(board);
     sr_log_close(ed);
+    sr_lanes_close(ed);
     sr_others_close(ed);
     for (uint32_t i = 0; ed->workers && i < ed->rows; i++) {
         if (ed->workers[i].line.fd >= 0)
@@ -404,6 +413,8 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         return;
     case SR_SOURCE_ASKED:
         sr_others_asked(ed);
+        if (ed->lanes)
+            sr_lanes_look(ed);
         return;
     case SR_SOURCE_SLOW:
         sr_slow_timer(ed);

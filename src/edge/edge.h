@@ -8,7 +8,7 @@
  * The parts, each with a header of its own: dispatch from a complete request to the queue; deliver from a
  * worker's reply to the client; files answers from the folders of --static; plain redirects to https; answer is what these have in common; crew the workers, from hello to their
  * end; entry the request in a slot; holder which worker has it; presence whether its client is there; limits what ends a request before
- * its worker does; slow reports requests that run for long; mend what workers may have spoiled; others the limits of all edges together;
+ * its worker does; lanes holds requests of --lane back, lanerules says which; slow reports requests that run for long; mend what workers may have spoiled; others the limits of all edges together;
  * heir connections that move to another edge; keys what TLS needs; stop the end; log the access log; report lines for the supervisor; text
  * how messages name a request; setup the command line. t/dist/floors.t has their order.
  *
@@ -59,6 +59,8 @@ typedef struct sr_edge_worker {
     uint64_t file_number; /* of the request that the file is for; 0: none */
     bool broken;          /* it broke the rules: nothing is read from it any more */
     bool paused;          /* the line is not watched for now: a note there has to wait */
+    uint8_t
+        lane; /* number + 1 of a lane, of which it has a place until it ends: it broke the rules within such a request; 0: none */
 } sr_edge_worker;
 
 enum { SR_VISITORS_MAX = 16 };
@@ -78,20 +80,23 @@ typedef struct sr_entry {
     bool spoken;           /* a worker has begun to reply */
     bool filed;            /* the body of the response is a file, which was passed */
     bool doubted;          /* for the moment any worker is believed that speaks about it (mend.c) */
-    uint8_t doubts;        /* looks of mend.c in a row at which nobody seemed to run it */
-    uint32_t row;      /* row + 1 of the worker that is bound to it, the only one that is believed; 0: none */
-    bool late;         /* the supervisor was told that it takes too long */
-    bool held;         /* the worker waits, as there is no room for what the client has not read */
-    bool slow;         /* it was counted as slow (slow.c) */
-    bool trusted;      /* a trusted peer has sent it */
-    sr_link abandoned; /* in sr_edge.abandoned, or alone */
-    int64_t due_at;    /* in that list: monotonic ns at which it takes too long */
-    sr_buffer line;    /* method and target, when head and body are in a file */
-    uint64_t lent_at;  /* when the application got the socket: see sr_send_total; 0: unknown */
-    sr_buffer fields;  /* of a response head that comes in several records */
-    int request_fd;    /* file of head and body, for the worker to ask for; -1: none. Owned */
-    int body_fd;       /* likewise, of the body alone */
-    uint64_t spooled;  /* bytes of that */
+    uint8_t
+        lane; /* number + 1 of its lane; 0: it has none. Without a number it waits for a place there (lanes.h) */
+    uint8_t doubts; /* looks of mend.c in a row at which nobody seemed to run it */
+    uint32_t row;   /* row + 1 of the worker that is bound to it, the only one that is believed; 0: none */
+    bool late;      /* the supervisor was told that it takes too long */
+    bool held;      /* the worker waits, as there is no room for what the client has not read */
+    bool slow;      /* it was counted as slow (slow.c) */
+    bool trusted;   /* a trusted peer has sent it */
+    sr_link link;   /* in sr_edge.abandoned, in the list of its lane, or alone */
+    int64_t
+        due_at; /* in the first: monotonic ns at which it takes too long; before, with a lane: when that has let it in */
+    sr_buffer line;   /* method and target, when head and body are in a file */
+    uint64_t lent_at; /* when the application got the socket: see sr_send_total; 0: unknown */
+    sr_buffer fields; /* of a response head that comes in several records */
+    int request_fd;   /* file of head and body, for the worker to ask for; -1: none. Owned */
+    int body_fd;      /* likewise, of the body alone */
+    uint64_t spooled; /* bytes of that */
 
     /* for the access log */
     sr_buffer values;  /* payloads of the LOG records, see share/reply.h */
@@ -157,7 +162,7 @@ typedef struct sr_neighbours { /* of others.c */
 } sr_neighbours;
 
 typedef struct sr_answers { /* what is answered here; set when the edge is made */
-    bool any;               /* any of the next three is set */
+    bool any;               /* any of the next three is set, or there are lanes */
     sr_mounts *mounts;      /* of --static; NULL: there are none */
     sr_mounts *webroot;     /* of --acme-webroot, for connections without TLS; NULL: there is none */
     bool redirects;         /* --https-redirect */
@@ -197,6 +202,8 @@ typedef struct sr_edge {
     sr_slow_log slow;
     sr_untold untold[SR_FAILURES]; /* handshakes that have failed */
     struct sr_log *log;            /* NULL: there is no access log */
+    struct sr_lanes *lanes;        /* NULL: there are no lanes */
+    bool keeps;                    /* there is one of these: an entry has more to give back */
     sr_site sites[SR_LISTENERS_MAX];
 } sr_edge;
 

@@ -3,6 +3,7 @@
 #include "../conn/deadline.h"
 #include "../conn/spools.h"
 #include "holder.h"
+#include "lanes.h"
 #include "log.h"
 
 #include <unistd.h>
@@ -17,14 +18,16 @@ void sr_entry_forget(sr_edge *ed, uint32_t slot)
     en->exchange = NULL;
     en->row = 0;
     en->phase = SR_ENTRY_FREE;
-    en->number = 0;
-    sr_buffer_free(&en->fields);
-    if (ed->log) {
+    if (ed->keeps) {
+        if (en->lane)
+            sr_lanes_leave(ed, en);
         sr_buffer_free(&en->values);
         sr_buffer_free(&en->outs);
         sr_buffer_free(&en->request); /* log.c may have left the previous one here */
     }
-    sr_link_remove(&en->abandoned);
+    en->number = 0;
+    sr_buffer_free(&en->fields);
+    sr_link_remove(&en->link);
     if (en->request_fd >= 0) {
         sr_buffer_free(&en->request);
         sr_buffer_free(&en->line);
@@ -36,6 +39,14 @@ void sr_entry_forget(sr_edge *ed, uint32_t slot)
     }
     en->request_fd = en->body_fd = -1;
     sr_queue_release(&ed->queue, slot);
+}
+
+int64_t sr_entry_since(const sr_edge *ed, uint32_t slot)
+{
+    const sr_entry *en = &ed->entries[slot];
+    return en->lane && en->number
+               ? en->due_at
+               : atomic_load_explicit(&sr_queue_at(&ed->queue, slot)->ready_at, memory_order_relaxed);
 }
 
 /* --- which worker runs it --- */
@@ -76,11 +87,11 @@ void sr_entry_watch(sr_edge *ed, sr_entry *en, int64_t at)
 {
     /* from the end: most are due later than those already in the list */
     sr_link *before = ed->abandoned.prev;
-    while (before != &ed->abandoned && SR_LIST_ENTRY(before, sr_entry, abandoned)->due_at > at)
+    while (before != &ed->abandoned && SR_LIST_ENTRY(before, sr_entry, link)->due_at > at)
         before = before->prev;
     en->due_at = at;
-    sr_link_remove(&en->abandoned);
-    sr_link_append(before->next, &en->abandoned);
+    sr_link_remove(&en->link);
+    sr_link_append(before->next, &en->link);
 }
 
 /* Keeps an eye on the worker: it may hang, and no client is left that would notice. */
@@ -88,8 +99,7 @@ static void watch_on(sr_edge *ed, uint32_t slot, bool begun)
 {
     const sr_config *config = &ed->engine->config;
     sr_entry *en = &ed->entries[slot];
-    int64_t at = begun ? ed->engine->now + config->stream_ns
-                       : sr_queue_at(&ed->queue, slot)->ready_at + config->request_ns;
+    int64_t at = begun ? ed->engine->now + config->stream_ns : sr_entry_since(ed, slot) + config->request_ns;
     if (!en->late && (begun ? config->stream_ns : config->request_ns))
         sr_entry_watch(ed, en, at);
 }
@@ -101,6 +111,10 @@ void sr_entry_abandon(sr_edge *ed, sr_exchange *x)
     sr_log_offer(ed, slot);
     x->slot = 0;
     en->exchange = NULL;
+    if (sr_lanes_holds(en)) {
+        sr_entry_forget(ed, slot);
+        return;
+    }
     /*
      * The slot will be reused, so an unclaimed slot is not enough: no worker may have announced that it has
      * begun, either.

@@ -40,6 +40,9 @@ int32_t sr_entry_runs(const sr_edge *ed, uint32_t slot);
 /* Puts a request back in front of the queue. False: that is not possible, and the caller ends it. */
 bool sr_entry_requeue(sr_edge *ed, uint32_t slot);
 
+/* Since when its time limits run, monotonic ns: since it was complete, or its lane has let it in. Before sr_entry_watch. */
+int64_t sr_entry_since(const sr_edge *ed, uint32_t slot);
+
 /* Has the worker of an entry without a client looked at when that monotonic time, ns, has come. */
 void sr_entry_watch(sr_edge *ed, sr_entry *en, int64_t at);
 

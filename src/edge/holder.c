@@ -3,7 +3,9 @@
 int32_t sr_holder(const sr_edge *ed, uint32_t slot)
 {
     const sr_entry *en = &ed->entries[slot];
-    int32_t row = en->row ? (int32_t)en->row - 1 : sr_queue_owner(&ed->queue, slot, en->number);
+    int32_t row = en->row      ? (int32_t)en->row - 1
+                  : en->number ? sr_queue_owner(&ed->queue, slot, en->number)
+                               : -1;
     return row >= 0 && ed->workers[row].line.fd >= 0 ? row : -1;
 }
 

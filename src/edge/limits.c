@@ -9,6 +9,7 @@
 #include "deliver.h"
 #include "entry.h"
 #include "holder.h"
+#include "lanes.h"
 #include "log.h"
 #include "mend.h"
 #include "presence.h"
@@ -53,7 +54,8 @@ static bool closed(const sr_conn *c)
 static bool take_back(sr_edge *ed, sr_exchange *x)
 {
     uint32_t slot = x->slot - 1;
-    if (sr_entry_runs(ed, slot) >= 0 || !sr_queue_drop(&ed->queue, slot, ed->entries[slot].number))
+    if (!sr_lanes_holds(&ed->entries[slot]) &&
+        (sr_entry_runs(ed, slot) >= 0 || !sr_queue_drop(&ed->queue, slot, ed->entries[slot].number)))
         return false;
     sr_log_offer(ed, slot); /* who refuses it has no bytes of this request, but maybe of the next one */
     sr_entry_forget(ed, slot);
@@ -148,7 +150,7 @@ static void call_over(sr_edge *ed, sr_exchange *x)
     }
     bool gone = sr_presence(x->conn) < 0 || x->interim_pending;
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
-    en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran", e->now - x->ready_at,
+    en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran", e->now - sr_entry_since(ed, slot),
                               gone ? "the client was gone" : "the client got 504");
     if (gone)
         sr_conn_close(e, x->conn, SR_CLOSED_CLIENT);
@@ -188,7 +190,8 @@ static void call_watch(sr_edge *ed, sr_exchange *x)
 {
     sr_engine *e = ed->engine;
     if (e->config.request_ns)
-        sr_deadline_keep_exchange(e, x, SR_DEADLINE_CALL, x->ready_at + e->config.request_ns);
+        sr_deadline_keep_exchange(e, x, SR_DEADLINE_CALL,
+                                  sr_entry_since(ed, x->slot - 1) + e->config.request_ns);
 }
 
 /* The request has waited so long that its client may be gone. */
@@ -204,9 +207,9 @@ static void look(sr_edge *ed, sr_exchange *x)
     }
     /* from now on, the loss of the client is an event; a byte that is held would be one over and over */
     sr_conn_watch(e, c, c->held ? EPOLLRDHUP : EPOLLIN | EPOLLRDHUP);
-    if (x->slot)
+    if (x->slot && !sr_lanes_holds(&ed->entries[x->slot - 1])) /* a lane has a time limit of its own */
         sr_deadline_keep_exchange(e, x, SR_DEADLINE_QUEUE,
-                                  x->ready_at + e->deadlines.limit[SR_DEADLINE_QUEUE]);
+                                  sr_entry_since(ed, x->slot - 1) + e->deadlines.limit[SR_DEADLINE_QUEUE]);
 }
 
 /* False: no worker has taken the request, and the caller refuses it. */
@@ -250,11 +253,11 @@ void sr_limits_expire_abandoned(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     while (!sr_link_alone(&ed->abandoned)) {
-        sr_entry *en = SR_LIST_ENTRY(ed->abandoned.next, sr_entry, abandoned);
+        sr_entry *en = SR_LIST_ENTRY(ed->abandoned.next, sr_entry, link);
         uint32_t slot = (uint32_t)(en - ed->entries);
         if (en->due_at > e->now)
             return;
-        sr_link_remove(&en->abandoned);
+        sr_link_remove(&en->link);
         int32_t row = too_late(ed, slot);
         if (row < 0)
             continue;
@@ -271,5 +274,5 @@ void sr_limits_expire_abandoned(sr_edge *ed)
 int64_t sr_limits_abandoned_at(const sr_edge *ed)
 {
     return sr_link_alone(&ed->abandoned) ? INT64_MAX
-                                         : SR_LIST_ENTRY(ed->abandoned.next, sr_entry, abandoned)->due_at;
+                                         : SR_LIST_ENTRY(ed->abandoned.next, sr_entry, link)->due_at;
 }

@@ -5,6 +5,7 @@
 #include "deliver.h"
 #include "entry.h"
 #include "holder.h"
+#include "lanes.h"
 #include "slow.h"
 
 #define MEND_NS (20 * SR_MILLISECOND)
@@ -123,13 +124,17 @@ void sr_mend(sr_edge *ed)
         atomic_store(&ed->sleepers->key, ed->key);
     if (ed->sleepers->lobby[ed->number] != ed->name)
         sr_sleepers_arrive(ed->sleepers, ed->number, ed->name);
-    bool waiting = sr_queue_waiting(&ed->queue) > 0;
+    bool waiting = sr_queue_waiting(&ed->queue) > 0, held = false;
+    if (ed->lanes) {
+        sr_lanes_look(ed);
+        held = sr_lanes_wait(ed);
+    }
     for (uint32_t row = 0; waiting && row < ed->rows; row++)
         if (sr_entry_hears(&ed->workers[row]) &&
             !ed->workers[row].bound) /* perhaps asleep, whatever the bits say */
             sr_sleepers_wake(ed->sleepers, row);
     ed->mend.at = ed->engine->now;
-    ed->mend.each_ns = news || waiting || ed->mend.each_ns < MEND_NS ? MEND_NS : ed->mend.each_ns * 2;
+    ed->mend.each_ns = news || waiting || held || ed->mend.each_ns < MEND_NS ? MEND_NS : ed->mend.each_ns * 2;
     if (ed->mend.each_ns > MEND_QUIET_NS)
         ed->mend.each_ns = MEND_QUIET_NS;
 }

@@ -199,6 +199,11 @@ static const char *read_networks(sr_setup *s, const word *w, const char *value)
     return read ? NULL : "is not a list of networks";
 }
 
+static const char *read_lane(sr_setup *s, const word *w, const char *value)
+{
+    return sr_lanerules_add(member(s, w), value);
+}
+
 #define WORD(name, kind, to, most, from)                                                                     \
     {name, read_##kind, offsetof(sr_setup, to), sizeof(((sr_setup *)0)->to), most},
 static const word words[] = {SR_WORDS(WORD)};

@@ -15,6 +15,7 @@
 #include "../share/words.h"
 #include "../static/mount.h"
 #include "../transport/keyfiles.h"
+#include "lanerules.h"
 
 #include <sys/types.h>
 
@@ -50,6 +51,7 @@ typedef struct sr_setup {
         sr_site site;
     } listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
+    sr_lanerules lanes; /* of --lane */
     sr_mounts *mounts;  /* of --static; NULL: none; owned */
     sr_mounts *webroot; /* of --acme-webroot, one folder; NULL: none; owned */
     bool strict;    /* one of these folders that can't be opened is an error; otherwise it is tried again */

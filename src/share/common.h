@@ -8,6 +8,7 @@
  * the edge whose number it has, except `shed`. When an edge has ended, the supervisor clears its row. Order:
  * relaxed. Edges that act at the same moment may exceed a limit by what they do in that moment.
  */
+#include "lane.h"
 #include "sleepers.h"
 
 typedef struct sr_common_row {
@@ -18,6 +19,7 @@ typedef struct sr_common_row {
     _Atomic uint32_t shed;  /* idle connections that others ask it to close; they ring its bell then */
     _Atomic int64_t
         turned; /* monotonic ns of the last turn of its loop, for the supervisor; 0: there was none */
+    sr_lane_share lanes[SR_LANES_MAX];
 } sr_common_row;
 
 typedef struct sr_common {
@@ -35,6 +37,8 @@ static inline void sr_common_clear(sr_common *c, uint32_t edge)
     atomic_store(&c->row[edge].idle, 0);
     atomic_store(&c->row[edge].shed, 0);
     atomic_store(&c->row[edge].turned, 0);
+    for (unsigned i = 0; i < SR_LANES_MAX; i++)
+        sr_lane_clear(&c->row[edge].lanes[i]);
 }
 
 #endif

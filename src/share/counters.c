@@ -87,6 +87,8 @@ const char *sr_refusal_name(sr_refusal why)
         [SR_REFUSED_DESCRIPTORS] = "descriptors",
         [SR_REFUSED_FILE] = "static-file",
         [SR_REFUSED_STOP] = "stop",
+        [SR_REFUSED_LANE] = "lane-queue",
+        [SR_REFUSED_LANE_TIMEOUT] = "lane-timeout",
     };
     return names[why];
 }
@@ -107,6 +109,8 @@ const char *sr_trouble_name(sr_trouble what)
     static const char *const names[SR_TROUBLES] = {
         [SR_TROUBLE_QUEUE] = "queue",
         [SR_TROUBLE_QUEUE_TIMEOUT] = "queue-timeout",
+        [SR_TROUBLE_LANE] = "lane-queue",
+        [SR_TROUBLE_LANE_TIMEOUT] = "lane-timeout",
         [SR_TROUBLE_CONNECTIONS] = "connections",
         [SR_TROUBLE_MEMORY] = "memory",
         [SR_TROUBLE_DESCRIPTORS] = "descriptors",

@@ -56,8 +56,10 @@ typedef enum sr_refusal {
     SR_REFUSED_WORKER,          /* its worker has ended */
     SR_REFUSED_MEMORY,
     SR_REFUSED_DESCRIPTORS,
-    SR_REFUSED_FILE, /* a file of --static could not be opened at the moment */
-    SR_REFUSED_STOP, /* the server has ended before its response had begun */
+    SR_REFUSED_FILE,         /* a file of --static could not be opened at the moment */
+    SR_REFUSED_STOP,         /* the server has ended before its response had begun */
+    SR_REFUSED_LANE,         /* the queue of its lane was full: --lane */
+    SR_REFUSED_LANE_TIMEOUT, /* it has waited for its lane for too long */
     SR_REFUSALS,
 } sr_refusal;
 
@@ -86,6 +88,8 @@ typedef enum sr_limit {
 typedef enum sr_trouble {
     SR_TROUBLE_QUEUE,         /* 503: --max-queue */
     SR_TROUBLE_QUEUE_TIMEOUT, /* 503 */
+    SR_TROUBLE_LANE,          /* 503: the queue of a lane */
+    SR_TROUBLE_LANE_TIMEOUT,  /* 503 */
     SR_TROUBLE_CONNECTIONS,   /* 503: --max-connections, and no connection was idle */
     SR_TROUBLE_MEMORY,        /* 503 */
     SR_TROUBLE_DESCRIPTORS,   /* a connection could not be accepted for lack of a descriptor */

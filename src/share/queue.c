@@ -101,12 +101,24 @@ void sr_queue_gone(sr_queue *q, uint32_t index, uint64_t number, uint32_t bits)
     atomic_store(&sr_queue_at(q, index)->gone, number << SR_GONE_BITS | bits);
 }
 
+/* A number that was taken back keeps its place in the ring until all before it were taken. */
+static inline bool is_full(const sr_queue *q)
+{
+    return q->put - q->first > q->requests->mask;
+}
+
+bool sr_queue_room(sr_queue *q)
+{
+    if (is_full(q))
+        sr_queue_waiting(q);
+    return !is_full(q);
+}
+
 sr_slot *sr_queue_slot(sr_queue *q, uint32_t *index)
 {
-    /* a number that was taken back keeps its place in the ring until all before it were taken */
-    if (!q->n_free || q->put - q->first > q->requests->mask) {
+    if (!q->n_free || is_full(q)) {
         sr_queue_waiting(q);
-        if (!q->n_free || q->put - q->first > q->requests->mask)
+        if (!q->n_free || is_full(q))
             return NULL;
     }
     *index = q->free[--q->n_free];

@@ -155,6 +155,9 @@ void sr_queue_free(sr_queue *q);
  */
 sr_slot *sr_queue_slot(sr_queue *q, uint32_t *index);
 
+/* Whether the ring has a place for one more number. */
+bool sr_queue_room(sr_queue *q);
+
 /* The slot is filled: workers can take it from now on. Returns the number of the request. */
 uint64_t sr_queue_put(sr_queue *q, uint32_t index);
 

@@ -196,6 +196,12 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
     atomic_store_explicit(&r->hangs_since, 0, memory_order_relaxed);
     atomic_store_explicit(&r->place_len, 0, memory_order_relaxed);
     sr_row_end(r);
+    for (unsigned i = 0; slot >= s->slots && i < SR_LANES_MAX; i++) {
+        sr_lane_row *lane = &s->shared->lanes[slot - s->slots][i];
+        atomic_store_explicit(&lane->running, 0, memory_order_relaxed);
+        atomic_store_explicit(&lane->waiting, 0, memory_order_relaxed);
+        atomic_store_explicit(&lane->first, 0, memory_order_relaxed);
+    }
     /* last of all: after this another worker may claim the row */
     atomic_store_explicit(&r->pid, 0, memory_order_release);
 }

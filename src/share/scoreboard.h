@@ -17,6 +17,7 @@
  */
 #include "../net/peer.h"
 #include "counters.h"
+#include "lane.h"
 
 #include <stdbool.h>
 
@@ -126,7 +127,7 @@ typedef struct sr_row_request {
  * Two builds can run beside each other, during an update, if they agree in this number. Increase the first part
  * when the place or the meaning of a field changes; the second is the size of a row.
  */
-enum { SR_SCOREBOARD_LAYOUT = 19 << 24 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 20 << 24 | sizeof(sr_row) };
 
 typedef struct sr_board {      /* the memory */
     uint32_t layout;           /* SR_SCOREBOARD_LAYOUT; the first field in every layout */
@@ -142,6 +143,7 @@ typedef struct sr_board {      /* the memory */
     _Atomic int32_t trouble_errno[SR_TROUBLES]; /* the last errno of each; 0: none */
     /* limits of all edges together, as the edge says that has started last; times in ns, 0: there is no limit */
     _Atomic uint64_t max_connections, max_queue, queue_ns, request_ns;
+    sr_lane_row lanes[SR_EDGE_ROWS_MAX][SR_LANES_MAX]; /* of each edge */
     _Atomic uint64_t longest_wait; /* ns that a request has waited, since the supervisor has read it */
     size_t size;                   /* bytes mapped */
     int memfd;                     /* has the same number in all processes */

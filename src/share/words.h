@@ -23,6 +23,7 @@
     X("max-connections",        number,     config.max_connections,      INT64_MAX,                 made)             \
     X("max-keepalive-reqs",     number,     config.max_keepalive_reqs,   UINT32_MAX,                option)           \
     X("max-queue",              number,     config.max_queue,            SR_QUEUE_SLOTS_MAX,        option)           \
+    X("lane",                   lane,       lanes,                       0,                         made)             \
     X("sheds-unfinished",       number,     config.sheds_unfinished,     1,                         option)           \
     /* time limits */                                                                                                 \
     X("tls-handshake-timeout",  seconds,    config.handshake_ns,         0,                         option)           \

@@ -25,6 +25,24 @@ sub named {
     };
 }
 
+sub of_lanes {
+    my %lane = (
+        limit       => 2,
+        queue_limit => 20,
+        running     => 2,
+        waiting     => 7,
+        requests    => 40,
+        waited      => 12.5,
+        refused     => 3
+    );
+    return of(
+        lanes => [
+            { %lane, name => '/report',      timed_out => 1 },
+            { %lane, name => 'POST:/import', timed_out => 0 }
+        ]
+    );
+}
+
 sub of_edges { return text( Sirius::Test::Snapshot->of_edges(@_) ) }
 
 my @two = (
@@ -225,7 +243,8 @@ subtest 'promtool' => sub {
         [ 'two workers', $text ],
         [ 'none',        of( workers => [] ) ],
         [ '64 workers',  of( workers => [ ( {} ) x 64 ] ) ],
-        [ 'two edges',   of_edges( edges => [ {}, {} ] ) ]
+        [ 'two edges',   of_edges( edges => [ {}, {} ] ) ],
+        [ 'lanes',       of_lanes() ]
         )
     {
         my ( $name, $metrics ) = @$case;
@@ -283,9 +302,25 @@ subtest 'TLS' => sub {
         'CRLs likewise';
 };
 
+subtest 'Lanes' => sub {
+    my $samples = samples( of_lanes() );
+    is_deeply named( $samples, 'sirius_lane_waiting_requests' ),
+        { 'lane="/report"' => 7, 'lane="POST:/import"' => 7 }, 'each has its name';
+    is $samples->{'sirius_lane_wait_seconds_total{lane="/report"}'}, 12.5,
+        'how long its requests have waited';
+    is_deeply named( $samples, 'sirius_lane_requests_refused_total' ),
+        {
+        map { ( qq(lane="$_->[0]",reason="full") => 3, qq(lane="$_->[0]",reason="timeout") => $_->[1] ) }
+            [ '/report', 1 ],
+        [ 'POST:/import', 0 ]
+        },
+        'and why they were refused';
+    unlike $text, qr/sirius_lane/, 'without lanes there are none';
+};
+
 subtest 'The manual' => sub {
-    my %told = slurp('docs/OBSERVABILITY.md')    =~ /^\| `(sirius_\w+)(?:\{[\w,]+\})?` \| (\w+) \|/mg;
-    my %are  = ( $text . of_edges() . of_tls() ) =~ /^# TYPE (\S+) (\S+)$/mg;
+    my %told = slurp('docs/OBSERVABILITY.md') =~ /^\| `(sirius_\w+)(?:\{[\w,]+\})?` \| (\w+) \|/mg;
+    my %are  = ( $text . of_edges() . of_lanes() . of_tls() ) =~ /^# TYPE (\S+) (\S+)$/mg;
     is_deeply \%told, \%are, 'has all of them, of the right type, and no other';
     my %used = map { $_ => 1 }
         map {s/_(?:bucket|sum|count)\z//r} slurp('docs/OBSERVABILITY.md') =~ /\b(sirius_\w+)/g;

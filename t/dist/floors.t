@@ -46,7 +46,8 @@ my %ORDER = (
         'spools engine trouble deadline client listener pump output body accesslog exchange account send joined connection capacity '
         . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
     h1   => 'put end refuse decode read h1',
-    edge => 'holder log answer entry presence text report deliver crew files plain dispatch failures heir '
+    edge =>
+        'lanerules holder log answer lanes entry presence text report deliver crew files plain dispatch failures heir '
         . 'keys limits slow mend others stop edge keeper rights sandbox setup',
     xs =>
         'alone row ending input lazy envpool env logview logformat accesslog call turn socket site file log report text trim '

@@ -39,7 +39,7 @@ subtest 'a snapshot' => sub {
         ),
         refusals => {
             map { $_ => 0 }
-                qw(body-timeout descriptors expect half-closed header-timeout http-version incomplete malformed max-body max-connections
+                qw(body-timeout descriptors expect half-closed header-timeout http-version incomplete lane-queue lane-timeout malformed max-body max-connections
                 max-header max-queue max-request-line memory not-implemented not-tls queue-timeout request-timeout
                 max-temp-file-size static-file stop tmpdir upgrade worker-lost)
         },

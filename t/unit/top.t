@@ -113,6 +113,25 @@ subtest 'The next one' => sub {
     is + ( lines( status( 2, 0 ), status( 0, 0 ) ) )[5], 'Latency', 'no requests, no times';
 };
 
+subtest 'Lanes' => sub {
+    my @lanes = (
+        {   name          => "/rep\e[31mort",
+            limit         => 2,
+            running       => 2,
+            waiting       => 48,
+            waiting_since => 4990,
+            refused       => 3,
+            timed_out     => 1
+        },
+        { name => 'POST /import', limit => 1, running => 0, waiting => 0, waiting_since => 0 }
+    );
+    my @lines = lines( status( 0, 0, lanes => [ @lanes, 'no hash' ] ) );
+    is $lines[7],
+        'Lane         /rep\x1b[31mort: 2 of 2 running, 48 waiting, the first for 10 s, 3 refused, 1 timed out',
+        'a full one';
+    is $lines[8], 'Lane         POST /import: 0 of 1 running, 0 waiting', 'an empty one';
+};
+
 subtest 'Edges' => sub {
     my %edge = (
         pid           => 29,

@@ -40,6 +40,21 @@ my @METRICS = (
     [ 'queued_requests', 'gauge', 'Complete requests that are waiting for a worker.',
         sub { [ $_[0]{connections}{waiting} ] } ],
 
+    [ 'lane_running_requests', 'gauge', 'Requests of a lane that have a place: with a worker, or next in the queue.',
+        sub { _each_lane( $_[0], 'running' ) } ],
+    [ 'lane_running_requests_limit', 'gauge', 'Largest number of requests of a lane that may run: --lane.',
+        sub { _each_lane( $_[0], 'limit' ) } ],
+    [ 'lane_waiting_requests', 'gauge', 'Requests that wait for a place in their lane.',
+        sub { _each_lane( $_[0], 'waiting' ) } ],
+    [ 'lane_waiting_requests_limit', 'gauge', 'Largest number of requests that may wait for a place in a lane.',
+        sub { _each_lane( $_[0], 'queue_limit' ) } ],
+    [ 'lane_requests_total', 'counter', 'Requests that have had a place in a lane.',
+        sub { _each_lane( $_[0], 'requests' ) } ],
+    [ 'lane_wait_seconds_total', 'counter', 'Time that they have waited for it.',
+        sub { _each_lane( $_[0], 'waited' ) } ],
+    [ 'lane_requests_refused_total', 'counter', 'Requests of a lane that were refused, because its queue was full or they had waited too long.',
+        \&_lane_refusals ],
+
     [ 'queued_requests_limit', 'gauge', 'Largest number of complete requests that may wait: --max-queue.',
         sub { [ $_[0]{limits}{max_queue} ] } ],
     [ 'queue_wait_limit_seconds', 'gauge', 'Longest time that a complete request may wait: --queue-timeout.',
@@ -152,6 +167,11 @@ sub _each_edge {
     return map { [ scalar $value->(), edge => $_->{number} ] } @{ $snapshot->{edges} };
 }
 
+sub _each_lane {
+    my ( $snapshot, $name ) = @_;
+    return map { [ $_->{$name}, lane => $_->{name} ] } @{ $snapshot->{lanes} || [] };
+}
+
 sub _each_worker {
     my ( $snapshot, $value ) = @_;
     return map { [ scalar $value->(), worker => $_->{slot} ] } @{ $snapshot->{workers} };
@@ -186,6 +206,13 @@ sub _histogram {
     }
     my $count = max $last, $histogram->{count};
     return ( @samples, [ $count, le => '+Inf' ], [ $histogram->{sum}, '_sum' ], [ $count, '_count' ] );
+}
+
+sub _lane_refusals {
+    my $snapshot = shift;
+    my @full     = map { [ @$_, reason => 'full' ] } _each_lane( $snapshot, 'refused' );
+    my @late     = map { [ @$_, reason => 'timeout' ] } _each_lane( $snapshot, 'timed_out' );
+    return ( @full, @late );
 }
 
 sub _responses {

@@ -186,6 +186,11 @@ my @TABLE = (
         'Limit the number of complete requests that wait for a worker; further ones are answered with 503' ],
     [ 'queue-timeout', 'seconds', 30, { min => 0, max => $WEEK },
         'Limit the time that a complete request may wait for a worker; after that it is answered with 503; 0: no limit' ],
+    [ 'lane', 'lane', undef, { many => 1, value => 'PREFIX=N' },
+        q(Let at most N workers at a time run requests whose path begins with PREFIX; the others wait in their own order, and hold
+        up nobody else: --lane /report=2. 'POST /import=1' is for a method, 'X-Class: batch=2' for a field that a proxy in
+        --trust-proxy has set. Options follow after commas: queue=N limits how many may wait and timeout=SECONDS how long; after
+        that they are answered with 503 (default: as --max-queue and --queue-timeout). May be given several times) ],
     [ 'half-closed', 'choice', 'refuse', { of => [qw(refuse serve)], value => 'refuse|serve' },
         'Handle requests that wait for a worker and whose client has shut down its sending side over TCP, which most clients do only
         when they close the connection: refuse answers 503 and does not call the application, serve lets them wait on' ],

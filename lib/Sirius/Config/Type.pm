@@ -7,6 +7,7 @@ use File::Spec ();
 use List::Util qw(first min);
 use Sirius::Base::Text;
 use Sirius::Config::Address;
+use Sirius::Config::Lane;
 use Sirius::Config::Static;
 use Sirius::OS::Cpus;
 use Socket qw(AF_INET AF_INET6 inet_ntop inet_pton);
@@ -41,6 +42,7 @@ my %CHECK = (
     dir    => \&_dir,
     edges  => \&_edges,
     hsts   => \&_hsts,
+    lane   => sub { return Sirius::Config::Lane->parse(shift) },
     listen => \&_listen,
     group  => \&_group,
     octal  => \&_octal,
@@ -332,7 +334,7 @@ an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false o
 C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<paths> is a list of these; C<octal> is an octal number
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<edges> is a whole number or C<auto>; C<workers> is a whole number,
 C<auto> (see L<Sirius::OS::Cpus>), C<auto*N>, or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
-perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<static> is described in L<Sirius::Config::Static>; C<redirect> is a port, or 0 or 1 for no and yes; C<hsts> is a time with C<includeSubDomains> and C<preload> after commas, returned as the value of the header field; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
+perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<static> is described in L<Sirius::Config::Static>, C<lane> in L<Sirius::Config::Lane>; C<redirect> is a port, or 0 or 1 for no and yes; C<hsts> is a time with C<includeSubDomains> and C<preload> after commas, returned as the value of the header field; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
 
 C<proxies> are networks with commas between them, C<unix> for unix sockets, and perhaps C<forwarded>, or
 C<x-forwarded-host> and C<x-forwarded-port>; a hash with the list C<networks>, and these names as keys.

@@ -5,12 +5,16 @@ use warnings;
 
 use List::Util qw(max min);
 use Sirius::Config::Address;
+use Sirius::Config::Lane;
 use Sirius::Config::NoEffect;
 use Sirius::Config::Options;
 use Sirius::Config::Sources;
 use Sirius::Config::Static;
 
-use constant YEAR => 31_536_000;    # seconds
+use constant {
+    SLOTS_MAX => 50_000,        # that the queue and those of the lanes have together
+    YEAR      => 31_536_000,    # seconds
+};
 
 my @FIXED
     = qw(admin admin_public backlog control daemonize drain_delay edges error_log graceful_timeout group listen load_timeout
@@ -100,6 +104,22 @@ sub _few {
     return if $value !~ /\A0*[1-9]\d*\z/ || $value >= $row->{few};
     $from = defined $from ? " (from $from)" : '';
     return "sirius: --$row->{name} $value means $value bytes; for megabytes, write ${value}m$from";
+}
+
+sub _lanes {
+    my ( $class, $conf, $from ) = @_;
+    my $place = $from->{lane};
+    my ($field) = Sirius::Config::Lane->fields( $conf->{lane} );
+    Sirius::Config::Options->fail(
+        "--lane: '$field' is of a field, which requires --trust-proxy, or every client could set it", $place )
+        if defined $field && !$conf->{trust_proxy};
+    my $sum = $conf->{max_queue} + Sirius::Config::Lane->queues($conf);
+    Sirius::Config::Options->fail(
+        "--lane: the queues of all lanes and --max-queue have $sum places together: the maximum is "
+            . SLOTS_MAX,
+        $place
+    ) if $sum > SLOTS_MAX;
+    return;
 }
 
 # Whether others may read the file, and enter the directories that lead there
@@ -195,6 +215,7 @@ sub _together {
         '--underscores-in-headers: trusted requires --trust-proxy, which is not given',
         $from->{underscores_in_headers} )
         if $conf->{underscores_in_headers} eq 'trusted' && !$conf->{trust_proxy};
+    $class->_lanes( $conf, $from );
     $class->_static( $conf, $from );
     my ( undef, $timeout ) = delete @{$conf}{qw(sources timeout)};
 

@@ -148,6 +148,7 @@ sub _status {
         edge_fault         => $edge->fault,
         crls               => [ $keeper ? $keeper->crls : () ],
         edges              => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
+        lanes              => $board->lanes,
         loading            => $loading && { map { $_ => $loading->$_ } qw(number since) },
         generations        => [ map { _generation($_) } $all->all ],
         last_reload        => $all->last_reload,

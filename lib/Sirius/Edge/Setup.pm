@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use List::Util qw(max);
+use Sirius::Config::Lane;
 use Sirius::Config::Static;
 use Sirius::Edge::Shared;
 use Sirius::Edge::Types;
@@ -59,7 +60,7 @@ sub of {
     );
     my @folders = map {"static=$_"} Sirius::Config::Static->words( $conf->{static}, $conf->{develop} );
     $setting{types} = Sirius::Edge::Types->text if @folders;
-    return $class->words(%setting), @folders;
+    return $class->words(%setting), @folders, map {"lane=$_"} Sirius::Config::Lane->words($conf);
 }
 
 sub words {

@@ -43,6 +43,8 @@ my @TROUBLES = (
     ],
     [ queue           => warn => '--max-queue ({max_queue}) reached: {request} answered with 503' ],
     [ 'queue-timeout' => warn => '--queue-timeout ({queue_timeout}) exceeded: {request} answered with 503' ],
+    [ 'lane-queue'   => warn => '{request} answered with 503 because the queue of a lane was full (--lane)' ],
+    [ 'lane-timeout' => warn => '{request} answered with 503 because of the timeout of a lane (--lane)' ],
     [   connections => warn => '--max-connections ({max_connections}) reached: {request} answered with 503, '
             . 'because no other connection was idle'
     ],

@@ -21,6 +21,11 @@ sub text {
         . _table( [qw(edge state age connections idle waiting wait accepted)],
         map { _edge( $_, $now ) } @edges )
         if @edges;
+    my @lanes = @{ $status->{lanes} || [] };
+    $text .= "\n"
+        . _table( [qw(lane running limit waiting wait requests refused late)],
+        map { _lane( $_, $now ) } @lanes )
+        if @lanes;
     $text .= "\nno edge is running: connections wait\n" if $status->{edges} && !@edges;
     my @certificates = sort { $a->{expires} <=> $b->{expires} } @{ $status->{certificates} || [] };
     $text .= "\n" . _table( [ qw(certificate file), 'days left' ], map { _certificate($_) } @certificates )
@@ -73,6 +78,15 @@ sub _edge {
     ];
 }
 
+sub _lane {
+    my ( $lane, $now ) = @_;
+    my $since = $lane->{waiting_since};
+    return [
+        Sirius::Base::Text->harmless( $lane->{name} ),           @{$lane}{qw(running limit waiting)},
+        $since ? Sirius::Base::Text->age( $now - $since ) : '-', @{$lane}{qw(requests refused timed_out)}
+    ];
+}
+
 # Formats a table: numbers right-aligned, other columns left-aligned
 sub _table {
     my @lines  = @_;
@@ -105,7 +119,7 @@ Sirius::CLI::Ctl::Status - the state of a server as text
 
 =head1 DESCRIPTION
 
-What C<sirius ctl status> prints: the addresses, and a table each of generations, edges, certificates and workers, then the last reload. Text that
+What C<sirius ctl status> prints: the addresses, and a table each of generations, edges, lanes, certificates and workers, then the last reload. Text that
 comes from clients has its control characters escaped.
 
 =head1 METHODS

@@ -95,6 +95,26 @@ sub _labelled {
     return sprintf '%-12s %s', $label, join ', ', grep {length} @words;
 }
 
+# "/report: 2 of 2 running, 48 waiting, the first for 12 s"
+sub _lane {
+    my ( $self, $lane ) = @_;
+    my $since = _number( $lane->{waiting_since} );
+    return (
+        _text( $lane->{name} ) . ': '
+            . _number( $lane->{running} ) . ' of '
+            . _number( $lane->{limit} )
+            . ' running',
+        _number( $lane->{waiting} ) . ' waiting',
+        $since ? 'the first for ' . Sirius::Base::Text->age( _number( $self->{now}{now} ) - $since ) : (),
+        map { _number( $lane->{$_} ) ? _number( $lane->{$_} ) . ' ' . tr/_/ /r : () } qw(refused timed_out),
+    );
+}
+
+sub _lanes {
+    my $lanes = shift->{now}{lanes};
+    return grep { ref eq 'HASH' } ref $lanes eq 'ARRAY' ? @$lanes : ();
+}
+
 sub _line {
     my ( $self, $width, @cells ) = @_;
     my @shown = grep { !defined $width || $width >= $COLUMNS[$_][2] } 0 .. $#COLUMNS;
@@ -161,6 +181,7 @@ sub _summary {
         _labelled( Connections => map { _number( $connections->{$_} ) . " $_" } qw(open idle waiting) ),
         _labelled( Latency     => $self->_times('latency') ),
         _labelled( Queue       => $self->_times('queue'), _number( $connections->{waiting} ) . ' in it' ),
+        map( { _labelled( Lane => $self->_lane($_) ) } $self->_lanes ),
     );
 }
 

@@ -1,0 +1,300 @@
+#include "lanes.h"
+
+#include "../conn/deadline.h"
+#include "../conn/protocol.h"
+#include "../conn/trouble.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* How long a place is left to an older request of another edge, which may be stopped or about to be cleared. */
+#define YIELD_NS (20 * SR_MILLISECOND)
+
+enum {
+    TRIES = 8,
+    EXPIRED_PER_LOOK = 128, /* to refuse one takes 10 to 30 us */
+};
+
+typedef struct lane {
+    sr_link held; /* entries that wait for a place, in the order in which they have come */
+    sr_lane_share *ours;
+    sr_lane_row *row;   /* in the scoreboard, or own */
+    int64_t yielded_at; /* monotonic ns since which a place is left to another edge; 0: none is */
+} lane;
+
+struct sr_lanes {
+    const sr_lanerules *rules;
+    uint64_t n_held; /* in all lanes */
+    lane at[SR_LANES_MAX];
+    sr_lane_share alone[SR_LANES_MAX]; /* without other edges */
+    sr_lane_row own[SR_LANES_MAX];     /* without a scoreboard */
+};
+
+static void show(_Atomic uint64_t *n, uint64_t value)
+{
+    atomic_store_explicit(n, value, memory_order_relaxed);
+}
+
+/* Rows stay when an edge ends: what it has counted goes on if it is of the same lane. */
+static void row_begin(sr_lane_row *row, const sr_lanerule *rule)
+{
+    uint64_t text[(SR_LANE_TEXT_MAX + 1) / sizeof(uint64_t)] = {0};
+    bool same = true;
+    if (rule)
+        memcpy(text, rule->text.at, rule->text.len);
+    for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
+        same = same && atomic_load_explicit(&row->text[i], memory_order_relaxed) == text[i];
+        show(&row->text[i], text[i]);
+    }
+    if (!same) {
+        show(&row->requests, 0);
+        show(&row->waited_ns, 0);
+        show(&row->full, 0);
+        show(&row->late, 0);
+    }
+    show(&row->limit, rule ? rule->limit : 0);
+    show(&row->queue_limit, rule ? rule->queue : 0);
+    show(&row->timeout_ns, rule ? (uint64_t)rule->timeout_ns : 0);
+    show(&row->running, 0);
+    show(&row->waiting, 0);
+    atomic_store_explicit(&row->first, 0, memory_order_relaxed);
+}
+
+int sr_lanes_open(sr_edge *ed, const sr_lanerules *rules)
+{
+    sr_scoreboard *board = ed->engine->scoreboard;
+    for (uint32_t i = rules->n; board && i < SR_LANES_MAX; i++)
+        row_begin(&board->shared->lanes[ed->number][i], NULL);
+    if (!rules->n)
+        return 0;
+    struct sr_lanes *all = ed->lanes = calloc(1, sizeof *all);
+    if (!all)
+        return ENOMEM;
+    all->rules = rules;
+    for (uint32_t i = 0; i < rules->n; i++) {
+        lane *l = &all->at[i];
+        sr_link_init(&l->held);
+        l->ours = ed->others.common ? &ed->others.common->row[ed->number].lanes[i] : &all->alone[i];
+        l->row = board ? &board->shared->lanes[ed->number][i] : &all->own[i];
+        row_begin(l->row, &rules->at[i]);
+        atomic_store(&l->ours->key, rules->at[i].key);
+    }
+    return 0;
+}
+
+void sr_lanes_close(sr_edge *ed)
+{
+    free(ed->lanes);
+    ed->lanes = NULL;
+}
+
+uint8_t sr_lanes_find(const sr_edge *ed, const sr_task *task)
+{
+    return (uint8_t)(sr_lanerules_find(ed->lanes->rules, task->request, task->base, task->exchange->trusted) +
+                     1);
+}
+
+/* --- what all edges have --- */
+
+typedef struct sums {
+    uint64_t running, waiting;
+    int64_t first; /* of the others: when the oldest request that waits was complete; INT64_MAX: none does */
+    uint32_t edge; /* which has that */
+} sums;
+
+/* The share of another edge in the lane. NULL: it has none. */
+static const sr_lane_share *theirs(const sr_edge *ed, uint32_t edge, uint64_t key)
+{
+    const sr_lane_share *lanes = ed->others.common->row[edge].lanes;
+    for (uint32_t i = 0; i < SR_LANES_MAX; i++)
+        if (atomic_load(&lanes[i].key) == key)
+            return &lanes[i];
+    return NULL;
+}
+
+static sums sum(const sr_edge *ed, uint32_t i)
+{
+    const lane *l = &ed->lanes->at[i];
+    sums s = {atomic_load(&l->ours->running), atomic_load(&l->ours->waiting), INT64_MAX, 0};
+    for (uint32_t edge = 0; ed->others.common && edge < ed->others.n_bells; edge++) {
+        const sr_lane_share *share =
+            edge == ed->number ? NULL : theirs(ed, edge, ed->lanes->rules->at[i].key);
+        if (!share)
+            continue;
+        s.running += atomic_load(&share->running);
+        s.waiting += atomic_load(&share->waiting);
+        int64_t first = atomic_load(&share->first);
+        if (first && first < s.first) {
+            s.first = first;
+            s.edge = edge;
+        }
+    }
+    return s;
+}
+
+static sr_entry *first_held(const lane *l)
+{
+    return sr_link_alone(&l->held) ? NULL : SR_LIST_ENTRY(l->held.next, sr_entry, link);
+}
+
+static int64_t ready_at(const sr_edge *ed, const sr_entry *en)
+{
+    return atomic_load_explicit(&sr_queue_at(&ed->queue, (uint32_t)(en - ed->entries))->ready_at,
+                                memory_order_relaxed);
+}
+
+/* Somebody has joined or left the list. */
+static void publish(sr_edge *ed, lane *l, int change)
+{
+    const sr_entry *en = first_held(l);
+    int64_t first = en ? ready_at(ed, en) : 0;
+    ed->lanes->n_held += (uint64_t)change;
+    atomic_fetch_add(&l->ours->waiting, (uint64_t)change);
+    atomic_store(&l->ours->first, first);
+    show(&l->row->waiting, atomic_load(&l->ours->waiting));
+    atomic_store_explicit(&l->row->first, first, memory_order_relaxed);
+}
+
+/* --- places --- */
+
+/*
+ * Says that it has the place, and then looks whether there was one: of two edges that do so for the last place, one or both
+ * give it back. Who gives it back looks once more; the second of both then finds it.
+ */
+static bool enter(sr_edge *ed, uint32_t i)
+{
+    lane *l = &ed->lanes->at[i];
+    uint64_t limit = ed->lanes->rules->at[i].limit;
+    for (int tries = 0; tries < TRIES; tries++) {
+        atomic_fetch_add(&l->ours->running, 1);
+        if (sum(ed, i).running <= limit)
+            return true;
+        atomic_fetch_sub(&l->ours->running, 1);
+        if (sum(ed, i).running >= limit)
+            return false;
+    }
+    return false; /* sr_lanes_look tries again */
+}
+
+static void put(sr_edge *ed, lane *l, sr_entry *en)
+{
+    sr_engine *e = ed->engine;
+    uint32_t slot = (uint32_t)(en - ed->entries);
+    sr_link_remove(&en->link);
+    en->due_at = e->now;
+    ed->mend.each_ns = 0;
+    en->number = sr_queue_put(&ed->queue, slot);
+    sr_deadline_set_exchange(e, en->exchange, SR_DEADLINE_LOOK);
+    publish(ed, l, -1);
+    int64_t waited = e->now - ready_at(ed, en);
+    show(&l->row->running, atomic_load(&l->ours->running));
+    sr_counters_add(&l->row->requests, 1);
+    sr_counters_add(&l->row->waited_ns, waited > 0 ? (uint64_t)waited : 0);
+}
+
+static void ring(const sr_edge *ed, uint32_t edge)
+{
+    uint64_t one = 1;
+    ssize_t n = write(ed->others.bells[edge], &one, sizeof one);
+    (void)n; /* EAGAIN: the bell is set already */
+}
+
+/* Fills free places, with the oldest of all edges first. */
+static void let_in(sr_edge *ed, uint32_t i)
+{
+    lane *l = &ed->lanes->at[i];
+    for (;;) {
+        sr_entry *en = first_held(l);
+        sums s = sum(ed, i);
+        if (s.running >= ed->lanes->rules->at[i].limit)
+            break;
+        bool older = s.first < (en ? ready_at(ed, en) : INT64_MAX);
+        if (older && (!en || !l->yielded_at || ed->engine->now - l->yielded_at < YIELD_NS)) {
+            l->yielded_at = !en ? 0 : l->yielded_at ? l->yielded_at : ed->engine->now;
+            ring(ed, s.edge);
+            return;
+        }
+        if (!en || !sr_queue_room(&ed->queue) || !enter(ed, i))
+            break;
+        put(ed, l, en);
+    }
+    l->yielded_at = 0;
+}
+
+sr_lane_state sr_lanes_state(const sr_edge *ed, uint8_t lane)
+{
+    const sr_lanerule *rule = &ed->lanes->rules->at[lane - 1];
+    sums s = sum(ed, lane - 1u);
+    if (!s.waiting && s.running < rule->limit)
+        return SR_LANE_FREE;
+    return s.waiting < rule->queue ? SR_LANE_BUSY : SR_LANE_FULL;
+}
+
+void sr_lanes_refused(sr_edge *ed, uint8_t lane)
+{
+    sr_counters_add(&ed->lanes->at[lane - 1].row->full, 1);
+    sr_trouble_count(ed->engine, SR_TROUBLE_LANE, 1, 0);
+}
+
+/* --- requests --- */
+
+void sr_lanes_hold(sr_edge *ed, uint32_t slot)
+{
+    sr_entry *en = &ed->entries[slot];
+    lane *l = &ed->lanes->at[en->lane - 1];
+    en->number = 0;
+    sr_link_append(&l->held, &en->link);
+    sr_deadline_set_exchange(ed->engine, en->exchange, SR_DEADLINE_LOOK);
+    publish(ed, l, 1); /* then look for a place: who gives one back looks here */
+    let_in(ed, en->lane - 1u);
+}
+
+void sr_lanes_give(sr_edge *ed, uint8_t lane_number)
+{
+    lane *l = &ed->lanes->at[lane_number - 1];
+    atomic_fetch_sub(&l->ours->running, 1);
+    show(&l->row->running, atomic_load(&l->ours->running));
+    let_in(ed, lane_number - 1u);
+}
+
+void sr_lanes_leave(sr_edge *ed, sr_entry *en)
+{
+    uint8_t number = en->lane;
+    bool held = sr_lanes_holds(en);
+    en->lane = 0;
+    if (!held) {
+        sr_lanes_give(ed, number);
+        return;
+    }
+    sr_link_remove(&en->link);
+    publish(ed, &ed->lanes->at[number - 1], -1);
+}
+
+bool sr_lanes_wait(const sr_edge *ed)
+{
+    return ed->lanes->n_held;
+}
+
+/* Their order is that of their times. */
+static void expire(sr_edge *ed, uint32_t i)
+{
+    lane *l = &ed->lanes->at[i];
+    int64_t timeout = ed->lanes->rules->at[i].timeout_ns;
+    for (int n = 0; timeout && n < EXPIRED_PER_LOOK; n++) {
+        const sr_entry *en = first_held(l);
+        if (!en || ed->engine->now - ready_at(ed, en) < timeout)
+            return;
+        sr_counters_add(&l->row->late, 1);
+        sr_trouble_count(ed->engine, SR_TROUBLE_LANE_TIMEOUT, 1, 0);
+        sr_exchange_refuse(ed->engine, en->exchange, 503, SR_REFUSED_LANE_TIMEOUT);
+    }
+}
+
+void sr_lanes_look(sr_edge *ed)
+{
+    for (uint32_t i = 0; i < ed->lanes->rules->n; i++) {
+        expire(ed, i);
+        let_in(ed, i);
+    }
+}
