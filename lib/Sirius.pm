@@ -131,8 +131,24 @@ L<Sirius::PSGI::Socket>.
 
 =item C<psgix.request_start>
 
-The time when the request was complete, in seconds since 1970 with a fraction. The difference from the current time is how long
-the request has waited.
+The time when the request was complete, in seconds since 1970 with a fraction. C<psgix.queue_time> is
+how long it has waited until the application was called.
+
+=item C<psgix.queue_time>
+
+How long the request has waited for a worker, in seconds with a fraction. This includes the time that a proxy in C<--trust-proxy> gives
+in C<X-Request-Start> or C<X-Queue-Start>; it is C<%{queue}D> of the access log.
+
+=item C<psgix.request_id>, C<HTTP_X_REQUEST_ID>
+
+The id by which the access log (C<%{request-id}x>) and the slow log know the request: C<X-Request-Id> of a proxy in
+C<--trust-proxy>, if it has at most 200 letters, digits and C<-_.~+/=:@>, else one that the server makes. Nobody else can set it: what
+other clients send as X-Request-Id does not arrive. An application that logs C<HTTP_X_REQUEST_ID>, or passes its fields on to another
+service, so uses an id that can be found here. Both are made when they are read for the first time, and known until the cleanup handlers
+have run.
+
+C<HTTP_TRACEPARENT> and C<HTTP_TRACESTATE> are as any client has sent them, as OpenTelemetry expects. The server has no span of its
+own.
 
 =item C<psgix.harakiri>, C<psgix.harakiri.commit>
 

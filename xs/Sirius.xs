@@ -5,6 +5,7 @@
 #include "env.h"
 #include "file.h"
 #include "lazy.h"
+#include "requestid.h"
 #include "loading.h"
 #include "log.h"
 #include "logformat.h"
@@ -76,6 +77,7 @@ BOOT:
     sirius_file_boot(aTHX);
     sirius_lazy_boot(SIRIUS_LAZY_IO, sirius_socket);
     sirius_lazy_boot(SIRIUS_LAZY_INFORMATIONAL, sirius_informational);
+    sirius_lazy_boot(SIRIUS_LAZY_ID, sirius_requestid_value);
     CvXSUBANY(newXS("Sirius::PSGI::Writer::write", sirius_xs_writer_write, __FILE__)).any_i32 = 0;
     CvXSUBANY(newXS("Sirius::PSGI::Writer::put", sirius_xs_writer_write, __FILE__)).any_i32 = 1;
     newXS("Sirius::PSGI::Writer::close", sirius_xs_writer_close, __FILE__);

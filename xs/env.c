@@ -27,11 +27,14 @@
     X(REMOTE_HOST, "REMOTE_HOST")                                                                            \
     X(REMOTE_PORT, "REMOTE_PORT")                                                                            \
     X(REQUEST_START, "psgix.request_start")                                                                  \
+    X(QUEUE_TIME, "psgix.queue_time")                                                                        \
     X(SERVER_NAME, "SERVER_NAME")                                                                            \
     X(SERVER_PORT, "SERVER_PORT")                                                                            \
     X(INPUT, "psgi.input")                                                                                   \
     X(IO, "psgix.io")                                                                                        \
     X(INFORMATIONAL, "psgix.informational")                                                                  \
+    X(REQUEST_ID, "psgix.request_id")                                                                        \
+    X(X_REQUEST_ID, "HTTP_X_REQUEST_ID")                                                                     \
     X(VERSION, "psgi.version")                                                                               \
     X(HANDLERS, "psgix.cleanup.handlers")                                                                    \
     X(SCRIPT_NAME, "SCRIPT_NAME")                                                                            \
@@ -130,12 +133,38 @@ static SV *field_key(pTHX_ sr_bytes name)
     return cached->key;
 }
 
-/* The key of a field. NULL for Content-Length and Transfer-Encoding: the body was decoded. */
+/*
+ * X-Request-Id, also with underscores. HTTP_X_REQUEST_ID is never what a client has sent: applications log it, and would give it to
+ * their own requests, as an id that can be found in the logs of the server.
+ */
+static bool is_request_id(sr_bytes name)
+{
+    return name.len == 12 && sr_token_is(name.at, "x", 1) && (name.at[1] == '-' || name.at[1] == '_') &&
+           sr_token_is(name.at + 2, "request", 7) && (name.at[9] == '-' || name.at[9] == '_') &&
+           sr_token_is(name.at + 10, "id", 2);
+}
+
+/* The slot is the edge's again when the response is complete, but not all of the application is over then. */
+static void name_keep(sirius *s, const sr_worker_request *r, const sr_field *f)
+{
+    sr_bytes name = sr_span_in(r->base, f->name), value = sr_span_in(r->base, f->value);
+    if (!r->slot->trusted || name.len != 12 || !sr_token_is(name.at, "x-request-id", 12))
+        return;
+    bool again = s->named.serial == s->turn.serial;
+    s->named.serial = s->turn.serial;
+    s->named.len = again || value.len > SR_REQUEST_ID_MAX ? 0 : value.len;
+    if (s->named.len)
+        memcpy(s->named.text, value.at, value.len);
+}
+
+/* The key of a field. NULL for X-Request-Id, and for Content-Length and Transfer-Encoding: the body was decoded. */
 static SV *key_of(pTHX_ const sr_worker_request *r, const sr_field *f)
 {
     sr_bytes name = sr_span_in(r->base, f->name);
     if (name.len == 12 && sr_token_is(name.at, "content-type", 12))
         return keys[KEY_CONTENT_TYPE];
+    if (is_request_id(name))
+        return NULL;
     if (name.len == 14 && sr_token_is(name.at, "content-length", 14))
         return NULL;
     if (name.len == 17 && sr_token_is(name.at, "transfer-encoding", 17))
@@ -263,13 +292,13 @@ static uint8_t slot_kind(int key)
 {
     if (key <= KEY_REMOTE_PORT || key >= FIXED)
         return ENVPOOL_TEXT;
-    if (key == KEY_REQUEST_START)
+    if (key == KEY_REQUEST_START || key == KEY_QUEUE_TIME)
         return ENVPOOL_NUMBER;
     if (key == KEY_VERSION || key == KEY_HANDLERS)
         return ENVPOOL_ARRAY;
     if (key == KEY_INPUT)
         return ENVPOOL_INPUT;
-    return key == KEY_IO || key == KEY_INFORMATIONAL ? ENVPOOL_LAZY : ENVPOOL_CONST;
+    return key >= KEY_IO && key <= KEY_X_REQUEST_ID ? ENVPOOL_LAZY : ENVPOOL_CONST;
 }
 
 static void slot_fill(pTHX_ envpool_env *env, SV *key, uint8_t kind, SV *master, sirius_lazy lazy)
@@ -282,7 +311,9 @@ static void slot_fill(pTHX_ envpool_env *env, SV *key, uint8_t kind, SV *master,
 static void fixed_fill(pTHX_ envpool_env *env, const sirius_site *site)
 {
     for (int i = 0; i < FIXED; i++) {
-        sirius_lazy lazy = i == KEY_INFORMATIONAL ? SIRIUS_LAZY_INFORMATIONAL : SIRIUS_LAZY_IO;
+        sirius_lazy lazy = i == KEY_IO              ? SIRIUS_LAZY_IO
+                           : i == KEY_INFORMATIONAL ? SIRIUS_LAZY_INFORMATIONAL
+                                                    : SIRIUS_LAZY_ID;
         SV *master = i == KEY_SERVER_NAME    ? site->name
                      : i == KEY_SERVER_PORT  ? site->port
                      : i == KEY_MULTIPROCESS ? site->multiprocess
@@ -296,9 +327,17 @@ static void env_begin(pTHX_ envpool_env *env, const sirius_site *site)
 {
     env->n_slots = 0;
     env->hv = newHV();
+    env->serial = newSViv(0);
     /* room for a browser's request and what middleware adds, so that perl need not enlarge the hash */
     hv_ksplit(env->hv, 64);
     fixed_fill(aTHX_ env, site);
+}
+
+/* ns, as %{queue}D in the access log. It may have become complete after the worker has read the clock. */
+static int64_t waited(const sirius *s, const sr_worker_request *r)
+{
+    int64_t ns = s->worker.began - atomic_load_explicit(&r->slot->ready_at, memory_order_relaxed);
+    return (ns > 0 ? ns : 0) + r->slot->before_ns;
 }
 
 static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_worker_request *r)
@@ -308,12 +347,12 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_worker_request
     for (int i = 0; i <= KEY_REMOTE_PORT; i++)
         envpool_set(aTHX_ & env->slots[i], x.of[i].at, x.of[i].len);
     SvNV_set(env->slots[KEY_REQUEST_START].value, (NV)r->slot->ready_wall / 1e9);
+    SvNV_set(env->slots[KEY_QUEUE_TIME].value, (NV)waited(s, r) / 1e9);
     if (r->body_fd >= 0)
         sv_setsv(env->slots[KEY_INPUT].value, sv_2mortal(sirius_input_file(aTHX_ r->body_fd)));
     else if (r->body.len)
         sirius_input_fill(aTHX_ & env->input, r->body);
-    sirius_lazy_arm(aTHX_ env->slots[KEY_IO].value, s->turn.serial);
-    sirius_lazy_arm(aTHX_ env->slots[KEY_INFORMATIONAL].value, s->turn.serial);
+    SvIV_set(env->serial, (IV)s->turn.serial);
 }
 
 /*
@@ -325,12 +364,15 @@ static SV *env_alone(pTHX_ sirius *s, const sr_worker_request *r)
     envpool_env env = {0};
     char length[24];
     env_begin(aTHX_ & env, s->turn.site);
+    s->named.serial = 0;
     fixed_set(aTHX_ s, &env, r);
     for (uint32_t i = 0; i < r->request->n_fields; i++) {
         const sr_field *f = &r->request->fields[i];
         SV *key = key_of(aTHX_ r, f);
         if (key)
             put_repeatable(aTHX_ env.hv, key, sr_span_in(r->base, f->value));
+        else
+            name_keep(s, r, f);
     }
     if (r->request->host_added)
         put_repeatable(aTHX_ env.hv, sv_2mortal(newSVpvs_share("HTTP_HOST")),
@@ -349,6 +391,7 @@ static SV *env_alone(pTHX_ sirius *s, const sr_worker_request *r)
                 put_repeatable(aTHX_ env.hv, fact_keys[i], all[i]);
     }
     sirius_input_forget(aTHX_ & env.input); /* the layer keeps the bytes */
+    SvREFCNT_dec(env.serial);               /* and the lazy values this */
     s->turn.env.pooled = NULL;
     /* not held by the reference, which is $_[0] of the application and may be changed */
     s->turn.env.hv = s->turn.env.alone = env.hv;
@@ -372,7 +415,7 @@ static void facts_list(sr_bytes facts, key_list *list, sr_bytes *values)
 }
 
 /* Collects the keys and values of the fields. False: they fit no shape. */
-static bool fields_list(pTHX_ const sr_worker_request *r, key_list *list, sr_bytes *values)
+static bool fields_list(pTHX_ sirius *s, const sr_worker_request *r, key_list *list, sr_bytes *values)
 {
     const sr_request *q = r->request;
     unsigned others = 2 + (r->facts.len ? SR_FACTS : 0); /* CONTENT_LENGTH, HTTPS, ... */
@@ -382,8 +425,10 @@ static bool fields_list(pTHX_ const sr_worker_request *r, key_list *list, sr_byt
         if (q->fields[i].name.len > NAME_CACHED_MAX)
             return false;
         SV *key = key_of(aTHX_ r, &q->fields[i]);
-        if (!key)
+        if (!key) {
+            name_keep(s, r, &q->fields[i]);
             continue;
+        }
         values[list->n] = sr_span_in(r->base, q->fields[i].value);
         if (!key_add(list, key))
             return false;
@@ -419,7 +464,7 @@ SV *sirius_env_make(pTHX_ sirius *s, const sr_worker_request *r)
     key_list list;
     list.n = 0;
     list.seen = 0;
-    if (!SIRIUS_ENV_POOL || !fields_list(aTHX_ r, &list, values))
+    if (!SIRIUS_ENV_POOL || !fields_list(aTHX_ s, r, &list, values))
         return env_alone(aTHX_ s, r);
     if (r->request->framing != SR_BODY_NONE) {
         text len = decimal(length + sizeof length, r->slot->body_length);

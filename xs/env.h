@@ -5,6 +5,13 @@
 
 #include "worker/worker.h"
 
+/* X-Request-Id of the last request of a trusted peer that has one. */
+typedef struct sirius_named {
+    UV serial;  /* of its turn; 0: none */
+    size_t len; /* 0: it is too long, or there are two */
+    char text[SR_REQUEST_ID_MAX];
+} sirius_named;
+
 /* %env of a turn. */
 typedef struct sirius_env {
     HV *hv;    /* of pooled, or alone; NULL: it is over */

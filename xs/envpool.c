@@ -55,6 +55,8 @@ void envpool_forget(pTHX_ envpool_env *env)
     env->hv = NULL; /* first of all: a DESTROY may come back here */
     env->in_use = false;
     ref_drop(aTHX_ env);
+    SvREFCNT_dec(env->serial);
+    env->serial = NULL;
     SvREFCNT_dec_NN((SV *)hv);
     sirius_input_forget(aTHX_ & env->input);
 }
@@ -98,7 +100,7 @@ static SV *make(pTHX_ envpool_env *env, const envpool_slot *slot)
         sirius_input_forget(aTHX_ & env->input);
         return sirius_input_new(aTHX_ & env->input);
     case ENVPOOL_LAZY:
-        return sirius_lazy_new(aTHX_(sirius_lazy) slot->lazy_kind);
+        return sirius_lazy_new(aTHX_(sirius_lazy) slot->lazy_kind, env->serial);
     }
     return newSVpvs("");
 }
@@ -129,11 +131,13 @@ bool envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, u
         }
     for (env->n_fields = 0; env->n_fields < n_fields; env->n_fields++)
         env->fields[env->n_fields] = SvREFCNT_inc_simple_NN(fields[env->n_fields]);
-    env->n_special = env->n_numbers = 0;
+    env->n_special = env->n_numbers = env->n_lazy = 0;
     for (unsigned i = 0; i < env->n_slots; i++) {
         envpool_slot *slot = &env->slots[i];
         if (slot->kind == ENVPOOL_CONST && SvTYPE(slot->value) == SVt_IV && !SvROK(slot->value))
             env->numbers[env->n_numbers++] = slot;
+        else if (slot->kind == ENVPOOL_LAZY)
+            env->lazy[env->n_lazy++] = slot;
         else if (slot->kind != ENVPOOL_TEXT && slot->kind != ENVPOOL_NUMBER)
             env->special[env->n_special++] = slot;
     }
@@ -162,13 +166,24 @@ _Static_assert(sizeof(head) == sizeof(uint64_t) &&
                    offsetof(SV, sv_flags) == offsetof(SV, sv_refcnt) + offsetof(head, flags),
                "perl's SVs have another layout");
 
+static inline uint64_t whole_head_of(const SV *sv)
+{
+    uint64_t is;
+    memcpy(&is, (const char *)sv + offsetof(SV, sv_refcnt), sizeof is);
+    return is;
+}
+
+static inline uint64_t matters(uint64_t bits)
+{
+    const head which = {~(U32)0, ~(U32)SVf_IsCOW};
+    uint64_t mask;
+    memcpy(&mask, &which, sizeof mask);
+    return bits & mask;
+}
+
 static inline uint64_t head_of(const SV *sv)
 {
-    const head matters = {~(U32)0, ~(U32)SVf_IsCOW};
-    uint64_t is, mask;
-    memcpy(&is, (const char *)sv + offsetof(SV, sv_refcnt), sizeof is);
-    memcpy(&mask, &matters, sizeof mask);
-    return is & mask;
+    return matters(whole_head_of(sv));
 }
 
 /* As memcmp() == 0, but inline: most values are too short to be worth a call. */
@@ -254,7 +269,7 @@ static inline __attribute__((always_inline)) bool same_value(pTHX_ const envpool
     case ENVPOOL_INPUT:
         return sirius_input_reusable(aTHX_ & env->input, slot->value);
     case ENVPOOL_LAZY:
-        return sirius_lazy_untouched(aTHX_ slot->value, (sirius_lazy)slot->lazy_kind);
+        return !sirius_lazy_touched(slot->value);
     }
     return false;
 }
@@ -337,10 +352,13 @@ bool envpool_untouched(pTHX_ const envpool_env *env)
         moved |= (PTR2UV(*slot->link) ^ PTR2UV(slot->he)) |
                  (PTR2UV(HeKEY_hek(slot->he)) ^ PTR2UV(slot->hek)) |
                  (PTR2UV(HeVAL(slot->he)) ^ PTR2UV(slot->value));
-        changed |= head_of(slot->value) ^ slot->head;
+        changed |= whole_head_of(slot->value) ^ slot->head;
     }
-    if (moved || changed)
+    if (moved || matters(changed))
         return false;
+    changed = 0;
+    for (unsigned n = 0; n < env->n_lazy; n++)
+        changed |= sirius_lazy_touched(env->lazy[n]->value);
     for (unsigned n = 0; n < env->n_numbers; n++)
         changed |= (UV)SvIVX(env->numbers[n]->value) ^ (UV)env->numbers[n]->number;
     if (changed)
@@ -368,7 +386,8 @@ static bool scrub(pTHX_ envpool_env *env)
     }
     FREETMPS;
     LEAVE;
-    return ours;
+    /* a lazy value that somebody holds, and has not read, must not become one of the next request */
+    return ours && SvREFCNT(env->serial) == 1 + (U32)env->n_lazy;
 }
 
 void envpool_give_back(pTHX_ envpool_env *env, bool untouched)

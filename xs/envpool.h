@@ -46,6 +46,7 @@ typedef struct envpool_slot {
 
 typedef struct envpool_env {
     HV *hv;      /* NULL: unused. Counted */
+    SV *serial;  /* of the request at hand, for the lazy values (lazy.h). Counted */
     SV *ref;     /* the reference that the application gets, while nobody has changed or kept it. Counted */
     bool in_use; /* by the request at hand */
     UV seal;     /* another number after each envpool_seal of this process, never 0 */
@@ -54,9 +55,10 @@ typedef struct envpool_env {
     STRLEN max;  /* and how many of them */
     uint8_t listener, n_fields;
     uint8_t n_slots;
-    uint8_t n_special, n_numbers;
+    uint8_t n_special, n_numbers, n_lazy;
     envpool_slot *walk[ENVPOOL_SLOTS];    /* slots in the order in which a walk through the hash finds them */
     envpool_slot *numbers[ENVPOOL_SLOTS]; /* constants that are an integer and nothing else */
+    envpool_slot *lazy[ENVPOOL_SLOTS];    /* those that are made when they are read */
     envpool_slot *special[ENVPOOL_SLOTS]; /* others whose value matters: all but texts and numbers */
     SV *fields[ENVPOOL_FIELDS];           /* the shape: keys in the order of the request's fields. Counted */
     envpool_slot slots[ENVPOOL_SLOTS];

@@ -39,6 +39,7 @@ struct sirius {
     sirius_memory memory;
 
     sirius_turn turn;
+    sirius_named named;
     unchunk unchunk; /* of the turn; each head begins it anew */
     envpool pool;
     sirius_site site[SIRIUS_LISTENERS_MAX];

@@ -65,6 +65,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
     s->before_ns = x->before_ns;
     s->body_length = t->body_length;
     s->client = x->client;
+    s->trusted = x->trusted;
     s->listener = x->conn->listener;
     s->parse = (uint32_t)parse;
     s->head = (uint32_t)head;

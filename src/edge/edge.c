@@ -133,6 +133,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         return err;
     if ((err = sr_engine_new(&ed->engine, &s->config, s->lifeline)))
         return err;
+    ed->queue.requests->nonce = ed->engine->nonce;
     if (s->scoreboard >= 0) {
         if (!(ed->engine->scoreboard = sr_scoreboard_map(s->scoreboard, s->edge, &ed->engine->row)))
             return errno;

@@ -23,16 +23,19 @@ static bool is_letter(char c)
     return (unsigned)((c | 0x20) - 'a') < 26;
 }
 
+bool sr_traced_is_id(sr_bytes value)
+{
+    for (size_t i = 0; i < value.len; i++)
+        if (!is_letter(value.at[i]) && !sr_char_is((unsigned char)value.at[i], SR_CHAR_DIGIT) &&
+            !memchr("-_.~+/=:@", value.at[i], 9))
+            return false;
+    return value.len && value.len <= SR_REQUEST_ID_MAX;
+}
+
 sr_bytes sr_traced_id(const sr_request *r, const char *base)
 {
     sr_bytes id = only(r, base, SR_BYTES("x-request-id"));
-    if (!id.len || id.len > SR_REQUEST_ID_MAX)
-        return none;
-    for (size_t i = 0; i < id.len; i++)
-        if (!is_letter(id.at[i]) && !sr_char_is((unsigned char)id.at[i], SR_CHAR_DIGIT) &&
-            !memchr("-_.~+/=:@", id.at[i], 9))
-            return none;
-    return id;
+    return sr_traced_is_id(id) ? id : none;
 }
 
 /* 2 digits of version, 32 of the trace, 16 of the span, 2 of flags: Trace Context, 3.2.2. */

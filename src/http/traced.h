@@ -17,6 +17,7 @@ enum {
 
 /* The request id that a trusted peer has set: letters, digits and -_.~+/=:@ only. at NULL: there is none. */
 sr_bytes sr_traced_id(const sr_request *r, const char *base);
+bool sr_traced_is_id(sr_bytes value); /* whether that field has such a value */
 
 /* The value of traceparent. at NULL: there is none. */
 sr_bytes sr_traced_parent(const sr_request *r, const char *base);

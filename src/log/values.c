@@ -135,7 +135,7 @@ static bool add_field(sr_buffer *b, sr_bytes value, bool first, bool cookie)
     return (first || sr_buffer_add(b, cookie ? "; " : ", ", 2)) && sr_buffer_add_bytes(b, value);
 }
 
-static sr_bytes host_of(sr_logvalues *v);
+static sr_bytes host_of(sr_logvalues *v), id_of(sr_logvalues *v);
 
 static sr_bytes field_of(sr_logvalues *v, sr_bytes name)
 {
@@ -146,6 +146,8 @@ static sr_bytes field_of(sr_logvalues *v, sr_bytes name)
         return q->framing == SR_BODY_NONE ? none : number(v, v->body_length);
     if (one_key(name, SR_BYTES("host")))
         return host_of(v);
+    if (one_key(name, SR_BYTES("x-request-id")))
+        return id_of(v);
     for (uint32_t i = 0; i < q->n_fields; i++) {
         sr_bytes value = span(v, q->fields[i].value);
         if (!belongs(span(v, q->fields[i].name), name, is_type))

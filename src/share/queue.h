@@ -79,6 +79,7 @@ typedef struct sr_slot {
     uint32_t body;        /* bytes of the body after that, if it is in memory */
     uint32_t facts; /* bytes after that, about the encrypted connection (facts.h); 0: it is not encrypted */
     uint32_t host_at, host_len; /* host in the head, as trusted proxies say; host_len 0: they say none */
+    bool trusted;               /* it came from a trusted peer */
     bool forwarded;        /* trusted proxies have said something: scheme, server_port and host are valid */
     _Atomic uint64_t gone; /* number << 2 | bits of sr_gone, written by sr_queue_gone */
     _Atomic uint32_t backlog; /* bytes of the response that the client has not taken; its writer waits */
@@ -104,6 +105,7 @@ enum { SR_SLOT_DATA = SR_SLOT_BYTES - sizeof(sr_slot) };
 typedef struct sr_requests {
     uint32_t layout, slots, mask, rows; /* mask: size of the ring less one; a power of two less one */
     uint32_t slots_at;                  /* bytes from the start of the memory */
+    uint64_t nonce;                     /* of the edge, for ids of requests (http/traced.h) */
     _Alignas(64) _Atomic uint64_t put;
     _Alignas(64) _Atomic uint32_t ring[];
 } sr_requests;
@@ -129,7 +131,7 @@ enum {
         (((sizeof(sr_slot) * 31 + SR_SLOT_BYTES) * 31 + sizeof(sr_requests) + sizeof(sr_claim)) * 31 +
          sizeof(sr_replies) * 31 + sizeof(sr_ring)) %
         0xffffff,
-    SR_QUEUE_LAYOUT = 9 << 24 | SR_QUEUE_SIZES,
+    SR_QUEUE_LAYOUT = 10 << 24 | SR_QUEUE_SIZES,
 };
 
 /* --- the edge --- */

@@ -474,6 +474,11 @@ void sr_worker_stop(sr_worker *w)
     leave(w, SR_LEAVING_STOP);
 }
 
+sr_bytes sr_worker_made_id(const sr_worker *w, char out[SR_REQUEST_ID_MADE])
+{
+    return sr_traced_make(out, w->from ? w->from->queue.requests->nonce : 0, w->number);
+}
+
 void sr_worker_done(sr_worker *w)
 {
     if (w->spilled)

@@ -23,7 +23,7 @@
  * sr_worker_next says hello to the edge that replaces it.
  */
 #include "../base/bytes.h"
-#include "../http/request.h"
+#include "../http/traced.h"
 #include "../share/door.h"
 #include "../share/queue.h"
 #include "../share/reply.h"
@@ -124,6 +124,9 @@ sr_worker_what sr_worker_next(sr_worker *w);
 void sr_worker_wake(sr_worker *w);
 void sr_worker_drain(sr_worker *w);
 void sr_worker_stop(sr_worker *w);
+
+/* The id that the server makes of the request at hand, also when the reply is complete. As in the logs of its edge. */
+sr_bytes sr_worker_made_id(const sr_worker *w, char out[SR_REQUEST_ID_MADE]);
 
 /* --- the reply to the request at hand --- */
 

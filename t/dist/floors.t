@@ -50,7 +50,7 @@ my %ORDER = (
         'lanerules holder log answer lanes entry presence text report deliver crew files plain dispatch failures heir '
         . 'keys limits slow mend others stop edge keeper rights sandbox setup',
     xs =>
-        'alone row ending input lazy envpool env logview logformat accesslog call turn socket site file log report text trim '
+        'alone row ending input lazy envpool env logview logformat accesslog call turn requestid socket site file log report text trim '
         . 'unchunk wire stream response forwarded responder memory shared serve work requestloop remote place loading naming pass '
         . 'poll scoreboard signals spawn stack target lookup known snapshot judge leaf sampler title',
 );

@@ -195,6 +195,7 @@ my %ELSEWHERE = (
     'xs/place.c' => 'process/workers/request_timeout',
     'xs/poll.c' => 'unit/loop',
     'xs/remote.c' => 'unit/stack faults/stack',
+    'xs/requestid.c' => 'psgi/request_id',
     'xs/response.c' => 'psgi/body psgi/anywhere security/misuse',
     'xs/row.c' => 'unit/scoreboard process/workers/scoreboard',
     'xs/sampler.c' => 'unit/sampler',

@@ -91,7 +91,7 @@ subtest 'A trusted proxy' => sub {
         'no reason to refuse';
     last_line();
 
-    is $client->ask( 'GET /', 'X-Request-Id: abc-1' )->body, 'HTTP_X_REQUEST_ID=abc-1',
+    is $client->ask( 'GET /', 'X-Request-Id: abc-1' )->body, 'HTTP_X_REQUEST_ID=abc-1 psgix.request_id=abc-1',
         'the application sees what was sent';
     is + ( last_line() )[3], 'abc-1', 'and the log the same';
     is $client->ask( 'POST /', 'X-Request-Start: ' . ago( 't=%.3f', 20 ), \( 'b' x 300_000 ) )->status, 200,

@@ -102,7 +102,8 @@ subtest 'what one request does to it the next does not see' => sub {
             'damage';
         $client = $server->connect if $path eq '/damage-all'; # who reads psgix.io has the connection for good
         my $after = env_of( $client->ask(@ask) );
-        $after->{$_} = $before->{$_} for qw(REMOTE_PORT psgix.request_start);
+        $after->{$_} = $before->{$_}
+            for qw(HTTP_X_REQUEST_ID REMOTE_PORT psgix.queue_time psgix.request_id psgix.request_start);
         is_deeply $after, $before, 'the next is as before';
     }
 };

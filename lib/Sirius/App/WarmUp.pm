@@ -24,6 +24,8 @@ use constant { ERROR_MAX => 1000, REPEATS_MAX => 100 };
 # The process that warms up, otherwise undef. Not a local, which would be restored before END runs
 my $runs;
 
+my $ids = 0;
+
 # From here on the application is no longer the reason if the process ends
 sub abandon {
     undef $runs;
@@ -38,10 +40,12 @@ sub env {
     $path =~ s/%([[:xdigit:]]{2})/chr hex $1/ge;
     open my $input, '<', \( my $content = '' ) or die "psgi.input: $!\n";    ## no critic (RequireBriefOpen)
     my $listener = $self->{listener};
+    my $id       = join '-', 'warm-up', POSIX::getpid(), ++$ids;
     return {
         HTTP_ACCEPT              => '*/*',
         HTTP_HOST                => defined $host ? $host : $self->_host,
         HTTP_USER_AGENT          => 'Sirius/' . Sirius->VERSION . ' (warm-up)',
+        HTTP_X_REQUEST_ID        => $id,
         PATH_INFO                => $path,
         QUERY_STRING             => defined $query ? $query : '',
         REMOTE_ADDR              => '127.0.0.1',
@@ -68,6 +72,8 @@ sub env {
         'psgix.informational'    => sub { },
         'psgix.input.buffered'   => 1,
         'psgix.io'               => $self->{socket},
+        'psgix.queue_time'       => 0,
+        'psgix.request_id'       => $id,
         'psgix.request_start'    => time,
         %more,
     };

@@ -114,8 +114,9 @@ subtest 'Paths are requested once, before the workers, in the process that forks
 };
 
 subtest 'The same %env as in a worker' => sub {
-    my %differ = map { $_ => 1 } qw(HTTP_HOST HTTP_USER_AGENT REMOTE_PORT psgix.request_start);
-    my @ask    = ( 'GET /env/a%2Fb%20c?x=%20y', 'Host: b', 'Accept: */*', 'User-Agent: test' );
+    my %differ = map { $_ => 1 }
+        qw(HTTP_HOST HTTP_USER_AGENT HTTP_X_REQUEST_ID REMOTE_PORT psgix.queue_time psgix.request_id psgix.request_start);
+    my @ask = ( 'GET /env/a%2Fb%20c?x=%20y', 'Host: b', 'Accept: */*', 'User-Agent: test' );
     for my $case ( [ 'TCP', '127.0.0.1:0' ], [ 'a unix socket', "$dir/socket" ] ) {
         my ( $name, $listen ) = @$case;
         my $server = start( '--warm-up', '/env/a%2Fb%20c?x=%20y', '--listen', $listen );
