@@ -141,7 +141,7 @@ in C<X-Request-Start> or C<X-Queue-Start>; it is C<%{queue}D> of the access log.
 
 =item C<psgix.request_id>, C<HTTP_X_REQUEST_ID>
 
-The id by which the access log (C<%{request-id}x>) and the slow log know the request: C<X-Request-Id> of a proxy in
+The id by which the access log (C<%{request-id}x>), the error log and the slow log know the request: C<X-Request-Id> of a proxy in
 C<--trust-proxy>, if it has at most 200 letters, digits and C<-_.~+/=:@>, else one that the server makes. Nobody else can set it: what
 other clients send as X-Request-Id does not arrive. An application that logs C<HTTP_X_REQUEST_ID>, or passes its fields on to another
 service, so uses an id that can be found here. Both are made when they are read for the first time, and known until the cleanup handlers

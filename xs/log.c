@@ -331,6 +331,21 @@ static int plain_descriptor(pTHX_ PerlIO *f)
     return -1;
 }
 
+/* This layer among those of a handle. Not valid: it has none. */
+static PerlIO *own_layer(PerlIO *f)
+{
+    while (PerlIOValid(f) && PerlIOBase(f)->tab != PERLIO_FUNCS_CAST(&log_funcs))
+        f = PerlIONext(f);
+    return f;
+}
+
+bool sirius_log_has_time(pTHX)
+{
+    IO *io = PL_stderrgv && isGV_with_GP(PL_stderrgv) ? GvIO(PL_stderrgv) : NULL;
+    PerlIO *own = own_layer(io ? IoOFP(io) : NULL);
+    return PerlIOValid(own) && PerlIOSelf(own, log_layer)->prefix;
+}
+
 /*
  * Writes to the file of STDERR, past whatever the application has put before it: a tie, $SIG{__WARN__}, $,
  * and $\, layers. PerlIO_stderr() is no help: once STDERR was closed, another file may have its place.
@@ -338,10 +353,8 @@ static int plain_descriptor(pTHX_ PerlIO *f)
 void sirius_log_put(pTHX_ const char *at, size_t len, const char *level)
 {
     IO *io = PL_stderrgv && isGV_with_GP(PL_stderrgv) ? GvIO(PL_stderrgv) : NULL;
-    PerlIO *f = io ? IoOFP(io) : NULL, *own = f;
+    PerlIO *f = io ? IoOFP(io) : NULL, *own = own_layer(f);
     const char *outer = level_of_put;
-    while (PerlIOValid(own) && PerlIOBase(own)->tab != PERLIO_FUNCS_CAST(&log_funcs))
-        own = PerlIONext(own);
     level_of_put = level;
     int fd = PerlIOValid(own) ? -1 : plain_descriptor(aTHX_ f);
     if (PerlIOValid(own))

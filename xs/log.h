@@ -11,6 +11,9 @@ void sirius_log_boot(pTHX);
  */
 void sirius_log_put(pTHX_ const char *at, size_t len, const char *level);
 
+/* Whether lines of STDERR begin with the time. */
+bool sirius_log_has_time(pTHX);
+
 /* From now on this process waits for a slow reader for 10 ms at most. */
 void sirius_log_hurry(void);
 

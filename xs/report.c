@@ -5,8 +5,10 @@
 #include "env.h"
 #include "log.h"
 #include "log/text.h"
+#include "requestid.h"
 #include "sirius.h"
 
+#include <time.h>
 #include <unistd.h>
 
 /* The text of an exception. Its overload is code of the application, and may die as well. Mortal. */
@@ -18,15 +20,39 @@ static SV *error_text(pTHX_ sirius *s, SV *error)
     return copy ? copy : sv_2mortal(newSVpvs("an exception that cannot be converted to text"));
 }
 
-/* Escaped as in the access log: a client must not send control characters to an operator's terminal. */
-static void add_request(pTHX_ SV *line, SV *method, SV *uri)
+/* A text of %env after `before`, escaped as in the access log: a client must not send control characters to an operator's terminal. */
+static bool add_text(pTHX_ sirius *s, SV *line, const char *before, const char *key)
 {
+    SV **sv = sirius_env_fetch(aTHX_ s->turn.env.hv, key);
     sr_buffer text;
+    if (!sv || !SvPOK(*sv) || !SvCUR(*sv))
+        return false;
     sr_buffer_init(&text);
-    if (sr_logtext_add(&text, sr_bytes_of(SvPVX(method), SvCUR(method))) && sr_buffer_add(&text, " ", 1) &&
-        sr_logtext_add(&text, sr_bytes_of(SvPVX(uri), SvCUR(uri))) && sr_buffer_add(&text, ": ", 2))
+    bool made = sr_logtext_add(&text, sr_bytes_of(SvPVX(*sv), SvCUR(*sv)));
+    if (made) {
+        sv_catpv(line, before);
         sv_catpvn(line, sr_buffer_at(&text), sr_buffer_len(&text));
+    }
     sr_buffer_free(&text);
+    return made;
+}
+
+/* "GET /path from 192.0.2.7 at 2026-11-21T23:05:01Z, request id 5b1f0c6e9d3a4e7700000000000003e9: " */
+static void add_request(pTHX_ sirius *s, SV *line)
+{
+    char made[SR_REQUEST_ID_MADE], stamp[sizeof " at 2026-11-21T23:05:01Z"];
+    time_t now = time(NULL);
+    struct tm utc;
+    if (!add_text(aTHX_ s, line, "", "REQUEST_METHOD") || !add_text(aTHX_ s, line, " ", "REQUEST_URI"))
+        return;
+    add_text(aTHX_ s, line, " from ", "REMOTE_ADDR");
+    if (!sirius_log_has_time(aTHX) &&
+        strftime(stamp, sizeof stamp, " at %Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc)))
+        sv_catpv(line, stamp);
+    sr_bytes id = sirius_requestid(s, made);
+    sv_catpvs(line, ", request id ");
+    sv_catpvn(line, id.at, id.len);
+    sv_catpvs(line, ": ");
 }
 
 static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *error)
@@ -34,12 +60,8 @@ static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *e
     if (error)
         error = error_text(aTHX_ s, error);
     SV *line = sv_2mortal(newSVpvf("[sirius %d] %s: ", (int)getpid(), level));
-    if (s->turn.env.hv) {
-        SV **method = sirius_env_fetch(aTHX_ s->turn.env.hv, "REQUEST_METHOD");
-        SV **uri = sirius_env_fetch(aTHX_ s->turn.env.hv, "REQUEST_URI");
-        if (method && uri && SvPOK(*method) && SvPOK(*uri))
-            add_request(aTHX_ line, *method, *uri);
-    }
+    if (s->turn.env.hv)
+        add_request(aTHX_ s, line);
     sv_catpv(line, what);
     if (error) {
         STRLEN len;

@@ -137,7 +137,8 @@ subtest 'what the application does behind it' => sub {
     let_go();
     my $client = $server->connect;
     is $client->ask( 'GET /large/die', $go )->status, 200, 'it dies';
-    ok $server->wait_log(qr{GET /large/die: the application died: behind the response}), 'the log says so';
+    ok $server->wait_log(qr{GET /large/die from .*: the application died: behind the response}),
+        'the log says so';
     is $client->ask( 'GET /array/twice', $go )->body, 'array', 'it calls the responder again';
     ok $server->wait_log(qr/again: the responder was called twice/), 'which dies';
     is $client->ask( 'GET /file', $go )->status, 200, 'the connection goes on';

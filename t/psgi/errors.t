@@ -47,9 +47,10 @@ my %WANT = (
     none    => 'the response has no body: only a responder of psgi.streaming may leave it out',
 );
 
+my $LINE = qr{127[.]0[.]0[.]1 at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ, request id [0-9a-f]{32}};
 for my $name ( sort keys %WANT ) {
     is $server->ask("GET /$name")->status, 500, "$name: 500";
-    ok $server->wait_log(qr{ error: GET /$name: \Q$WANT{$name}\E$}m), "$name: the log says why";
+    ok $server->wait_log(qr{ error: GET /$name from $LINE: \Q$WANT{$name}\E$}m), "$name: the log says why";
 }
 
 $server->stop;

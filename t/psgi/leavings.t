@@ -193,9 +193,10 @@ APP
             is $other->body,                "$worker of $worker", "$path: and the worker";
         }
     }
-    like $server->log, qr{GET /c3: the response is invalid: Inconsistent hierarchy},
+    like $server->log, qr{GET /c3 from .*: the response is invalid: Inconsistent hierarchy},
         'the log says what is wrong with a class';
-    like $server->log, qr{GET /warn: the response is invalid: fatal: }, 'and what a warning has died of';
+    like $server->log, qr{GET /warn from .*: the response is invalid: fatal: },
+        'and what a warning has died of';
     is $server->crashes, 0, 'nothing crashed';
     $server->stop;
 };

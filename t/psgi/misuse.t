@@ -281,7 +281,7 @@ APP
     );
     for my $path ( sort keys %says ) {
         is $throws->ask("GET $path")->status, 500, $path;
-        my ($line) = $throws->log =~ /error: GET \Q$path\E: the application died: (.*)$/m;
+        my ($line) = $throws->log =~ /error: GET \Q$path\E from .*?: the application died: (.*)$/m;
         like $line || '', $says{$path}, 'what it says' or diag $throws->log;
     }
     $throws->stop;

@@ -42,6 +42,7 @@ my %do = (
     '/hold' => sub { @kept = \$_[0]{'psgix.request_id'}; 'held' },
     '/held' => sub { defined ${ $kept[0] } ? ${ $kept[0] } : 'undef' },
     '/late' => sub { $late },
+    '/die' => sub { die "no luck\n" },
     '/time' => sub { $_[0]{'psgix.queue_time'} },
     '/plain' => sub { 'ok' },
     '/trace' => sub { join ' ', map { defined ? $_ : '-' } @{ $_[0] }{qw(HTTP_TRACEPARENT HTTP_TRACESTATE)} },
@@ -189,6 +190,28 @@ subtest 'What one request does to it the next does not see' => sub {
         is $client->ask( 'GET /kept', @$more )->body, 'undef,undef', 'neither';
     }
     $server->stop;
+};
+
+subtest 'The error log' => sub {
+    for my $more ( [], ['--log-prefix'] ) {
+        $seen = 0;
+        my $server = server( '--trust-proxy', '127.0.0.1', @$more );
+        my $time   = qr/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/;
+        my $line   = @$more ? qr/^$time \d+ error sirius: /m : qr/^\[sirius \d+\] error: /m;
+        my $at     = @$more ? q()                            : qr/ at $time/;
+        for my $id ( undef, 'shop-1' ) {
+            for my $path (qw(/die /die?stream)) {
+                my @field = ( 'X-Forwarded-For: 192.0.2.7', defined $id ? "X-Request-Id: $id" : () );
+                is $server->ask( "GET $path", @field )->status, $path eq '/die' ? 500 : 'cut', $path;
+                my ($logged) = logged(1);
+                my $want
+                    = qr/$line\QGET $path\E from 192.0.2.7$at, request id \Q$logged->[0]\E: the application died: no luck$/m;
+                ok $server->wait_log($want), 'client, time and id' or diag $server->log;
+                is $logged->[0], $id, 'that of the proxy' if defined $id;
+            }
+        }
+        $server->stop;
+    }
 };
 
 subtest 'psgix.queue_time' => sub {

@@ -88,7 +88,7 @@ APP
     is $trimming->ask('GET /array/n')->status, 200, 'again' for 1 .. 3;
     my @lines = grep {/response header X-n ended with a newline/} split /\n/, $trimming->log;
     is scalar @lines, 1, 'logged once for each name';
-    like $lines[0], qr{\[sirius \d+\] warn: GET /array/n: }, 'with its request';
+    like $lines[0], qr{\[sirius \d+\] warn: GET /array/n from \S+ .*: }, 'with its request';
     $trimming->stop;
 };
 

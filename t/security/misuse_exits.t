@@ -143,7 +143,7 @@ APP
             ),
             'another worker serves';
     }
-    is scalar( () = $ending->log =~ /error: CHANGED \/exit: the application called exit/g ), 2,
+    is scalar( () = $ending->log =~ /error: CHANGED \/exit .*: the application called exit/g ), 2,
         'the log says what it was';
     ok until_true( 5, sub { 2 == ( () = $ending->output =~ m{^CHANGED /exit 500$}mg ) } ),
         'so does the access log';

@@ -68,7 +68,7 @@ subtest 'the application is in the process that was started' => sub {
     ok until_true( 5, sub { $server->output eq "printed\n" } ), 'to STDOUT';
     is $server->ask('GET /die')->status,   500, 'it dies';
     is $server->ask('GET /alarm')->status, 500, 'a time limit of its own';
-    like $server->log, qr/GET \/alarm: the application died: time$/m, 'ends the call';
+    like $server->log, qr/GET \/alarm from \S+ .*: the application died: time$/m, 'ends the call';
     ok served($server), 'the server goes on';
     my $body = 'x' x 300_000;
     is $server->ask( 'POST /', \$body )->status, 200, 'a large body';
