@@ -4,6 +4,7 @@
 #include "../net/descriptors.h"
 #include "client.h"
 #include "engine.h"
+#include "identity.h"
 #include "trouble.h"
 
 #include <errno.h>
@@ -197,7 +198,7 @@ void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response, const 
     v.rule = of->rule;
     v.trusted = sr_cidrs_have(&e->config.trusted, &x->conn->peer);
     v.nonce = e->nonce;
-    v.number = sr_engine_id(e);
+    v.number = sr_identity_number(e, x);
     sr_logsource source = source_of(e, x, &v);
     keep(e, x, &source);
     sr_logvalues_free(&v);

@@ -1,6 +1,7 @@
 #include "client.h"
 
 #include "../http/started.h"
+#include "identity.h"
 
 bool sr_client_welcome(const sr_engine *e, const sr_peer *peer)
 {
@@ -28,6 +29,7 @@ const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_exchange *x, const sr_r
     if (!sr_cidrs_have(&config->trusted, &x->conn->peer))
         return NULL;
     x->trusted = true;
+    sr_identity_keep(e, x, r, base);
     x->before_ns = sr_started_before(r, base, (x->body ? x->body->pace.began_at : e->now) + e->wall_offset);
     sr_forwarded_read(f, r, base, config->forwarded, judge, &(walk){&config->trusted, &x->client});
     if (f->client.at)

@@ -40,6 +40,7 @@ typedef struct sr_config {
     const char *tmpdir;       /* NUL-terminated; the caller keeps it alive */
     sr_bytes server;          /* value of the Server field; len 0: none; the caller keeps it alive */
     sr_bytes hsts;            /* of Strict-Transport-Security, a valid field value; likewise */
+    sr_bytes id_field; /* name of the field with the id of the request in responses; len 0: none; likewise */
 
     /* proxies in front */
     bool proxy_protocol;         /* each connection begins with a header of the PROXY protocol */

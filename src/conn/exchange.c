@@ -87,6 +87,7 @@ void sr_exchange_end(sr_engine *e, sr_conn *c)
     sr_exchange_drop_request(x);
     if (x->values)
         sr_accesslog_forget(x);
+    free(x->named);
     if (!all->reserve) {
         all->reserve = x;
     } else if (all->n_free < FREE_MAX) {

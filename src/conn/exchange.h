@@ -31,6 +31,8 @@ typedef struct sr_exchange {
     sr_peer client;    /* the peer, or whom trusted proxies name */
     int64_t ready_at;  /* monotonic ns at which it was complete; 0: it was refused before that */
     int64_t before_ns; /* that it was with a proxy in front (started.h), as far as it says */
+    uint64_t number;   /* for its id: in the queue, or sr_engine_id; 0: it has none yet. See identity.h */
+    char *named; /* the id that a trusted proxy has given it, if responses have ids; NULL: none. Owned */
     sr_request *
         parse; /* of the head at the start of conn->in, until it is dispatched; NULL: the head came whole. Owned */
     sr_body *body; /* being collected, or complete; NULL: none. Owned */

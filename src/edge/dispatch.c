@@ -179,6 +179,6 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     if (!en)
         return;
     ed->mend.each_ns = 0; /* so that mend.c looks at it soon */
-    en->number = sr_queue_put(&ed->queue, index);
+    x->number = en->number = sr_queue_put(&ed->queue, index);
     sr_deadline_set_exchange(e, x, SR_DEADLINE_LOOK);
 }

@@ -1,5 +1,6 @@
 #include "log.h"
 
+#include "../conn/identity.h"
 #include "../log/values.h"
 #include "../share/reply.h"
 #include "crew.h"
@@ -208,7 +209,7 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
 void sr_log_offer_task(sr_edge *ed, const sr_task *task, sr_bytes head)
 {
     sr_log *log = ed->log;
-    const sr_exchange *x = task->exchange;
+    sr_exchange *x = task->exchange;
     if (!log)
         return;
     sr_logvalues *r = &log->request;
@@ -222,7 +223,7 @@ void sr_log_offer_task(sr_edge *ed, const sr_task *task, sr_bytes head)
     r->said = task->forwarded != NULL;
     r->trusted = x->trusted;
     r->nonce = ed->engine->nonce;
-    r->number = sr_engine_id(ed->engine);
+    r->number = sr_identity_number(ed->engine, x);
     r->forwarded = task->forwarded ? *task->forwarded : (sr_forwarded){0};
     r->tls = sr_transport_facts(x->conn->transport);
     log->source.wall = x->ready_at + ed->engine->wall_offset;

@@ -177,6 +177,11 @@ static const char *read_field(sr_setup *s, const word *w, const char *value)
     return sr_is_value(sr_bytes_of(value, strlen(value))) ? read_copy(s, w, value) : "is not a field value";
 }
 
+static const char *read_name(sr_setup *s, const word *w, const char *value)
+{
+    return sr_is_token(sr_bytes_of(value, strlen(value))) ? read_copy(s, w, value) : "is not a field name";
+}
+
 static const char *read_cert(sr_setup *s, const word *w, const char *value)
 {
     return sr_keyfiles_cert(member(s, w), value) ? NULL : "needs memory";
@@ -260,6 +265,7 @@ bool sr_setup_read(sr_setup *s, int argc, char **argv, const char **word, const 
     s->config.tmpdir = s->tmpdir;
     s->config.server = s->server ? sr_bytes_of(s->server, strlen(s->server)) : (sr_bytes){0};
     s->config.hsts = s->hsts ? sr_bytes_of(s->hsts, strlen(s->hsts)) : (sr_bytes){0};
+    s->config.id_field = s->id_field ? sr_bytes_of(s->id_field, strlen(s->id_field)) : (sr_bytes){0};
     return !*word;
 }
 
@@ -277,4 +283,5 @@ void sr_setup_free(sr_setup *s)
     free(s->tmpdir);
     free(s->server);
     free(s->hsts);
+    free(s->id_field);
 }

@@ -68,7 +68,7 @@ typedef struct sr_setup {
     int64_t uid, gid;     /* to change to; -1: stay as started */
     gid_t *groups;        /* supplementary groups; owned */
     size_t n_groups;
-    char *tmpdir, *server, *hsts; /* owned */
+    char *tmpdir, *server, *hsts, *id_field; /* owned */
     struct {
         int fd; /* owned by the edge once it is made; -1: no access log */
         sr_sink_kind kind;

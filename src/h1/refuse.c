@@ -2,6 +2,7 @@
 
 #include "../conn/account.h"
 #include "../conn/client.h"
+#include "../conn/identity.h"
 #include "../conn/joined.h"
 #include "../conn/trouble.h"
 #include "../http/page.h"
@@ -85,7 +86,8 @@ static sr_bytes rule_of(const sr_engine *e, const sr_exchange *x, const char *wh
     return why ? sr_bytes_of(why, strlen(why)) : none;
 }
 
-static void log_refused(sr_engine *e, sr_exchange *x, sr_bytes head, sr_bytes response, const char *rule)
+/* Also finds the id that the response has. */
+static sr_refused find_out(sr_engine *e, sr_exchange *x, sr_bytes head, const char *rule)
 {
     sr_refused of = {.line = first_line(head), .request = parse_again(e, x, head)};
     of.rule = rule_of(e, x, rule); /* of what was parsed just now */
@@ -95,7 +97,9 @@ static void log_refused(sr_engine *e, sr_exchange *x, sr_bytes head, sr_bytes re
         of.request = parse_again(e, x, head);
     }
     of.base = head.at;
-    sr_accesslog_refuse(e, x, response, &of);
+    if (of.request && sr_cidrs_have(&e->config.trusted, &x->conn->peer))
+        sr_identity_keep(e, x, of.request, of.base);
+    return of;
 }
 
 /* --- the answer --- */
@@ -126,14 +130,18 @@ void sr_h1_refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why, cons
     sr_trouble_refused(e, x, why);
     sr_page_make(&page, status);
     page.head.close = true;
+    bool known = e->config.id_field.len && asked.len;
+    sr_refused of = known ? find_out(e, x, asked, rule) : (sr_refused){0};
     if (sr_h1_head(e, x, &page.head, &made)) {
         sr_trouble_lost(e, ENOMEM);
         sr_conn_close(e, c, SR_CLOSED_ERROR);
         return;
     }
     sr_account_refuse(x, status, why, made.len);
-    if (e->log && !sr_accesslog_refuse_offered(e, x, made))
-        log_refused(e, x, asked, made, rule);
+    if (e->log && !sr_accesslog_refuse_offered(e, x, made)) {
+        of = known ? of : find_out(e, x, asked, rule);
+        sr_accesslog_refuse(e, x, made, &of);
+    }
     sr_conn_used(c, sr_buffer_len(&c->in));
     sr_exchange_drop_request(x);
     sr_h1_piece(e, x, sr_page_text(&page), false);

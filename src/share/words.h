@@ -46,6 +46,7 @@
     X("informational",          number,     config.informational,        SR_INFORMATIONAL_KINDS - 1, made)            \
     X("server",                 copy,       server,                      0,                         made)             \
     X("hsts",                   field,      hsts,                        0,                         option)           \
+    X("request-id-header",      name,       id_field,                    0,                         option)           \
     X("https-redirect",         number,     redirects,                   1,                         made)             \
     X("https-port",             number,     https_port,                  UINT16_MAX,                made)             \
     X("static",                 folder,     mounts,                      0,                         made)             \

@@ -85,10 +85,12 @@ static void port(long long want, char *const *words, const char *name)
 static void test_https(void)
 {
     sr_setup s;
-    const char *error = reads(&s, (char *[]){NEEDED, "hsts=max-age=1; includeSubDomains",
-                                             "acme-webroot=id:1-2,webroot,charset:=/.well-known=/a=b", NULL});
+    const char *error =
+        reads(&s, (char *[]){NEEDED, "hsts=max-age=1; includeSubDomains", "request-id-header=X-Request-Id",
+                             "acme-webroot=id:1-2,webroot,charset:=/.well-known=/a=b", NULL});
     ok(!error && !s.redirects, "no redirect");
     is_bytes(s.config.hsts.at, s.config.hsts.len, "max-age=1; includeSubDomains", "a field");
+    is_bytes(s.config.id_field.at, s.config.id_field.len, "X-Request-Id", "the name of one");
     ok(s.webroot && s.webroot->n == 1 && s.webroot->at[0].is_webroot && !s.mounts, "a folder for challenges");
     is_bytes(s.webroot->at[0].folder, strlen(s.webroot->at[0].folder), "/a=b", "its name");
     drop(&s);
@@ -109,6 +111,8 @@ static void test_wrong(void)
     refuses("https-port=65536", "is too large");
     refuses("https-redirect=2", "is too large");
     refuses("hsts=a\177", "is not a field value");
+    refuses("request-id-header=", "is not a field name");
+    refuses("request-id-header=X-Id: a\r\nX-Evil", "is not a field name");
     refuses("acme-webroot=/a", "is not FLAGS=PREFIX=FOLDER");
     refuses("fly=1", "is not the name of a setting");
     refuses("max-bod=1", "is not the name of a setting");

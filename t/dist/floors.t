@@ -43,7 +43,7 @@ my %ORDER = (
     transport => 'aead keyset pair keyfiles records tlsset tls',
     worker    => 'line reply worker',
     conn      =>
-        'spools engine trouble deadline client listener pump output body accesslog exchange account send joined connection capacity '
+        'spools engine identity trouble deadline client listener pump output body accesslog exchange account send joined connection capacity '
         . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
     h1   => 'put end refuse decode read h1',
     edge =>

@@ -127,6 +127,7 @@ my %ELSEWHERE = (
     'src/conn/proxyhead.c' => 'c/client',
     'src/conn/pump.c' => 'tls/io',
     'src/conn/relay.c' => 'tls/io',
+    'src/conn/identity.c' => 'http/request_id',
     'src/conn/send.c' => 'c/conn faults/io',
     'src/conn/slowest.c' => 'fair/temporary_files',
     'src/conn/trouble.c' => 'log/trouble',

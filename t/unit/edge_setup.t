@@ -34,6 +34,7 @@ my @ALL = (
     max_connections        => 100,
     max_body               => '1m',
     proxy_protocol         => 1,
+    request_id_header      => 'X-Request-Id',
     request_timeout        => 30,
     server_software        => 'Test',
     tmpdir                 => $dir,
@@ -56,6 +57,7 @@ subtest 'Options' => sub {
         'max-body'               => 1 << 20,
         'max-connections'        => 100,
         'proxy-protocol'         => 1,
+        'request-id-header'      => 'X-Request-Id',
         'request-timeout'        => 30,
         'server'                 => 'Test',
         'tmpdir'                 => $dir,
@@ -69,7 +71,7 @@ subtest 'Options' => sub {
         'acme-webroot';
     is words_of( https_redirect => 1 )->{'https-port'}, undef, 'no port unless there is one';
     my $plain = words_of();
-    is $plain->{$_}, undef, "no $_" for qw(acme-webroot hsts https-port https-redirect);
+    is $plain->{$_}, undef, "no $_" for qw(acme-webroot hsts https-port https-redirect request-id-header);
     is_deeply [ grep {/access-log/} sort keys %$plain ], [], 'no log, no words about it';
     is_deeply [ @{$plain}{qw(underscores x-forwarded-host trust-proxy)} ], [ 0, 0, undef ],
         'what is not trusted';

@@ -547,4 +547,17 @@ subtest 'Every option is documented' => sub {
     unlike $help, qr/.{101}/, 'not too wide';
 };
 
+subtest 'The name of a header field' => sub {
+    for my $name (qw(X-Request-Id x-correlation-id Request-Id X-Trace)) {
+        is conf( request_id_header => $name )->{request_id_header}, $name, $name;
+    }
+    like refused( request_id_header => $_ ),
+        qr/\Asirius: --request-id-header: '.*' is not the name of a header field/s, "not '$_'"
+        for '', 'X Id', 'X-Id:', "X-Id\r\nX-Evil", "X-Id\n", 'X-' . 'x' x 100, "X-\x{e4}";
+    like refused( request_id_header => $_ ),
+        qr/\Asirius: --request-id-header: '$_' is a field with another meaning: use X-Request-Id/, "nor $_"
+        for qw(Content-Length Transfer-Encoding Connection Date Server Set-Cookie Location Upgrade);
+    is conf()->{request_id_header}, undef, 'none by default';
+};
+
 done_testing;

@@ -296,6 +296,9 @@ my @TABLE = (
         are never sent in response to HEAD or HTTP/1.0' ],
 
     'Other',
+    [ 'request-id-header', 'header', undef, { suggest => ['X-Request-Id'], value => 'NAME' },
+        'Add this field with the id of the request to all responses, as the logs have it; X-Request-Id of a proxy in --trust-proxy is
+        that id, else the server makes one' ],
     [ 'server-software', 'token', 'Sirius', {}, 'Set the Server field of responses; an empty value removes it' ],
     [ 'server-ready', 'code', undef, { hidden => 1 }, 'called for each TCP listener once it is served' ],
     [ 'develop', 'any', undef, { hidden => 1 }, 'what sirius dev changes' ],

@@ -41,6 +41,7 @@ my %CHECK = (
     count  => sub { return _range( _count(shift), @_ ) },
     dir    => \&_dir,
     edges  => \&_edges,
+    header => \&_header,
     hsts   => \&_hsts,
     lane   => sub { return Sirius::Config::Lane->parse(shift) },
     listen => \&_listen,
@@ -141,6 +142,14 @@ sub _group {
     for my $name ( @names ? @names : '' ) {
         die "'$name' is not a known group\n" if $name !~ /\A\d{1,10}\z/ && !defined getgrnam $name;
     }
+    return $value;
+}
+
+# The name of a field of responses that means nothing to HTTP
+sub _header {
+    my $value = shift;
+    die "'$value' is not the name of a header field\n" if $value !~ /\A[!#\$%&'*+.^_`|~0-9A-Za-z-]{1,100}\z/;
+    die "'$value' is a field with another meaning: use X-Request-Id\n" if $value !~ /\AX-|-id\z/i;
     return $value;
 }
 
@@ -335,6 +344,8 @@ C<string> are what they say; C<path> is a file, returned as an absolute path, as
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<edges> is a whole number or C<auto>; C<workers> is a whole number,
 C<auto> (see L<Sirius::OS::Cpus>), C<auto*N>, or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
 perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<static> is described in L<Sirius::Config::Static>, C<lane> in L<Sirius::Config::Lane>; C<redirect> is a port, or 0 or 1 for no and yes; C<hsts> is a time with C<includeSubDomains> and C<preload> after commas, returned as the value of the header field; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
+
+C<header> is the name of a header field that ends with C<-Id> or begins with C<X->.
 
 C<proxies> are networks with commas between them, C<unix> for unix sockets, and perhaps C<forwarded>, or
 C<x-forwarded-host> and C<x-forwarded-port>; a hash with the list C<networks>, and these names as keys.
