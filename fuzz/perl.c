@@ -7,7 +7,7 @@
 #include "sirius.h"
 
 #include "edge/edge.h"
-#include "engine.h"
+#include "requestloop.h"
 #include "serve.h"
 #include "stream.h"
 #include "turn.h"

@@ -391,6 +391,22 @@ my @DEED = (
         }
     },
     sub { @KEEP = (); return },
+    sub { my $id = $_[0]{'psgix.request_id'}; $_[0]{HTTP_X_REQUEST_ID} .= $id; return },
+    sub { push @KEEP, \$_[0]{HTTP_X_REQUEST_ID}; return },
+    sub {
+        push @KEEP, \delete $_[0]{'psgix.request_id'};
+        $_[0]{'psgix.request_id'} = 'evil';
+        return;
+    },
+    sub {
+        my @kept = map {$$_} grep { ref eq 'SCALAR' } @KEEP;
+        return;
+    },
+    sub { tie $_[0]{HTTP_X_REQUEST_ID}, 'Tied'; return },
+    sub {
+        push @{ $_[0]{'psgix.cleanup.handlers'} }, sub { push @KEEP, "$_[0]{'psgix.request_id'}" };
+        return;
+    },
 );
 
 # What is the same in each environment, and what is there
@@ -412,7 +428,7 @@ my %NUMBER = (
 my @KEY = (
     keys %FIXED, keys %NUMBER, qw(
         REQUEST_METHOD REQUEST_URI PATH_INFO SERVER_PROTOCOL REMOTE_ADDR REMOTE_HOST REMOTE_PORT psgix.request_start psgi.input
-        psgix.io
+        psgix.io psgix.queue_time psgix.request_id HTTP_X_REQUEST_ID
         psgix.informational psgi.version psgix.cleanup.handlers psgi.errors psgi.multiprocess psgi.run_once
         psgix.input.buffered)
 );
