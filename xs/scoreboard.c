@@ -332,6 +332,16 @@ static HV *lane_hash(pTHX_ const sr_lane_row *lane, const sr_lane_row *sum)
     return hv;
 }
 
+/* When the edge of this row was started; 0: it does not run. */
+static int64_t started(const sr_scoreboard *s, uint32_t i)
+{
+    const sr_row *edge = &s->rows[s->slots + i / SR_LANES_MAX];
+    return atomic_load_explicit(&edge->pid, memory_order_relaxed) > 0
+               ? atomic_load_explicit(&edge->started, memory_order_relaxed)
+               : 0;
+}
+
+/* Lanes of edges that run, with the limits of the edge that was started last. */
 AV *sirius_board_lanes(pTHX_ const sr_scoreboard *s)
 {
     AV *all = (AV *)sv_2mortal((SV *)newAV());
@@ -340,16 +350,18 @@ AV *sirius_board_lanes(pTHX_ const sr_scoreboard *s)
     for (uint32_t i = 0; i < n; i++) {
         lane_text t = text_of(&rows[i]);
         sr_lane_row sum = {0};
-        bool first = t.words[0] & 0xff || *(char *)t.words;
+        uint32_t newest = i;
+        bool first = *(char *)t.words && started(s, i);
         for (uint32_t j = 0; first && j < n; j++) {
             lane_text other = text_of(&rows[j]);
             if (memcmp(&t, &other, sizeof t) != 0)
                 continue;
-            first = j >= i; /* otherwise it is in the list */
+            first = j >= i || !started(s, j); /* otherwise it is in the list */
+            newest = started(s, j) > started(s, newest) ? j : newest;
             sum_up(&sum, &rows[j]);
         }
         if (first)
-            av_push(all, newRV_noinc((SV *)lane_hash(aTHX_ & rows[i], &sum)));
+            av_push(all, newRV_noinc((SV *)lane_hash(aTHX_ & rows[newest], &sum)));
     }
     return all;
 }

@@ -291,8 +291,8 @@ subtest 'a reload, also with another limit' => sub {
     is scalar( begun() ), 2, 'after a reload two run';
     ok wait_lane( $server, '/report', running => 2, waiting => 2 ), 'and two wait';
     $write->('/report=3');
-    ok $reload->(2), 'another';
-    until_true( 20, sub { lane( $server, '/report' )->{limit} == 3 } );
+    ok $reload->(2),                                                       'another';
+    ok until_true( 20, sub { lane( $server, '/report' )->{limit} == 3 } ), 'which shows another limit';
     my $new = $server->connect;
     $new->send( request('GET /report?r5') );
     ok wait_lane( $server, '/report', running => 3, waiting => 2 ),
