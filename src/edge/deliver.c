@@ -193,8 +193,8 @@ static bool copied(sr_edge *ed, sr_entry *en, const char *at, size_t len, sr_byt
 }
 
 /* Has the head made, which is sent with what follows; an interim one at once. */
-static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes fields,
-                                   bool close)
+static inline sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes fields,
+                                          bool close)
 {
     const sr_engine *e = ed->engine;
     sr_exchange *x = en->exchange;

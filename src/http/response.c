@@ -11,13 +11,6 @@ static inline char *put(char *to, sr_bytes s)
 }
 #define PUT(to, literal) put((to), SR_BYTES(literal))
 
-sr_response_error sr_response_begin(sr_response *r, int status, bool is_head, bool keep_alive)
-{
-    *r = (sr_response){
-        .status = status, .is_head = is_head, .keep_alive = keep_alive, .app_length = SR_LENGTH_UNKNOWN};
-    return status < 200 || status > 999 ? SR_RESPONSE_BAD_STATUS : SR_RESPONSE_OK;
-}
-
 static sr_response_error check_field(sr_bytes name, sr_bytes value)
 {
     if (!sr_is_token(name))
@@ -148,33 +141,6 @@ sr_response_error sr_response_fields(sr_response *r, sr_buffer *out, sr_bytes li
 sr_response_error sr_informational_fields(sr_buffer *out, sr_bytes lines)
 {
     return add_lines(NULL, out, lines);
-}
-
-uint64_t sr_response_decide(sr_response *r, uint64_t known)
-{
-    if (r->app_chunked)
-        r->app_length = SR_LENGTH_UNKNOWN; /* the transfer coding overrides the length (RFC 9112 6.3) */
-    if (r->status == 205) {                /* 205 has no content, but its length is sent (RFC 9110 15.3.6) */
-        r->framing = r->is_head ? SR_FRAMING_NONE : SR_FRAMING_LENGTH;
-        return 0;
-    }
-    /* never sent with 204 (RFC 9110 8.6); 304 has the length that a 200 would have */
-    if (sr_status_bodiless(r->status))
-        return r->status == 304 ? r->app_length : SR_LENGTH_UNKNOWN;
-    if (r->is_head) {
-        /* The application may leave out the body for HEAD, so 0 bytes need not be the length of the GET. */
-        uint64_t certain = known ? known : SR_LENGTH_UNKNOWN;
-        return r->app_length != SR_LENGTH_UNKNOWN ? r->app_length : certain;
-    }
-    uint64_t length = r->app_length != SR_LENGTH_UNKNOWN ? r->app_length : known;
-    if (length == SR_LENGTH_UNKNOWN) {
-        r->framing = SR_FRAMING_OPEN;
-        return SR_LENGTH_UNKNOWN;
-    }
-    if (known < length) /* bytes will be missing, and only a close can tell the client */
-        r->keep_alive = false;
-    r->framing = SR_FRAMING_LENGTH;
-    return r->body_length = length;
 }
 
 sr_response_error sr_informational_field(sr_buffer *out, sr_bytes name, sr_bytes value)

@@ -12,6 +12,7 @@
  * caller drops them. No I/O, no clock. One thread at a time for each object.
  */
 #include "../base/buffer.h"
+#include "status.h"
 
 typedef enum sr_response_error {
     SR_RESPONSE_OK,
@@ -62,8 +63,13 @@ typedef struct sr_head {
     bool close;          /* no other request may follow */
 } sr_head;
 
-sr_response_error sr_response_begin(sr_response *r, int status, bool is_head,
-                                    bool keep_alive); /* 200 to 999 */
+/* Inline, as sr_response_decide: each response needs both. The status is 200 to 999. */
+static inline sr_response_error sr_response_begin(sr_response *r, int status, bool is_head, bool keep_alive)
+{
+    *r = (sr_response){
+        .status = status, .is_head = is_head, .keep_alive = keep_alive, .app_length = SR_LENGTH_UNKNOWN};
+    return status < 200 || status > 999 ? SR_RESPONSE_BAD_STATUS : SR_RESPONSE_OK;
+}
 
 /* Appends one field of the application, checked and filtered as above. */
 sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes name, sr_bytes value);
@@ -76,7 +82,32 @@ sr_response_error sr_response_fields(sr_response *r, sr_buffer *out, sr_bytes li
  * SR_LENGTH_UNKNOWN. If the application's differs from `known`, the application's is sent: the caller cuts a longer body
  * at body_length, and a shorter one makes keep_alive false.
  */
-uint64_t sr_response_decide(sr_response *r, uint64_t known);
+static inline uint64_t sr_response_decide(sr_response *r, uint64_t known)
+{
+    if (r->app_chunked)
+        r->app_length = SR_LENGTH_UNKNOWN; /* the transfer coding overrides the length (RFC 9112 6.3) */
+    if (r->status == 205) {                /* 205 has no content, but its length is sent (RFC 9110 15.3.6) */
+        r->framing = r->is_head ? SR_FRAMING_NONE : SR_FRAMING_LENGTH;
+        return 0;
+    }
+    /* never sent with 204 (RFC 9110 8.6); 304 has the length that a 200 would have */
+    if (sr_status_bodiless(r->status))
+        return r->status == 304 ? r->app_length : SR_LENGTH_UNKNOWN;
+    if (r->is_head) {
+        /* The application may leave out the body for HEAD, so 0 bytes need not be the length of the GET. */
+        uint64_t certain = known ? known : SR_LENGTH_UNKNOWN;
+        return r->app_length != SR_LENGTH_UNKNOWN ? r->app_length : certain;
+    }
+    uint64_t length = r->app_length != SR_LENGTH_UNKNOWN ? r->app_length : known;
+    if (length == SR_LENGTH_UNKNOWN) {
+        r->framing = SR_FRAMING_OPEN;
+        return SR_LENGTH_UNKNOWN;
+    }
+    if (known < length) /* bytes will be missing, and only a close can tell the client */
+        r->keep_alive = false;
+    r->framing = SR_FRAMING_LENGTH;
+    return r->body_length = length;
+}
 
 /* Appends one field of an interim response (RFC 9110 15.2), which has none about the connection or a body. */
 sr_response_error sr_informational_field(sr_buffer *out, sr_bytes name, sr_bytes value);
