@@ -13,7 +13,8 @@ my $environment = sub {
     my $env  = shift;
     my $body = do { local $/ = undef; readline $env->{'psgi.input'} };
     my %seen = map { $_ => ref $env->{$_} eq 'ARRAY' ? "(@{ $env->{$_} })" : ref $env->{$_} || $env->{$_} }
-        grep { !/\A(?:REMOTE_PORT|psgix\.io|psgix\.request_start)\z/ } keys %$env;
+        grep { !/\A(?:HTTP_X_REQUEST_ID|REMOTE_PORT|psgix\.(?:io|queue_time|request_(?:id|start)))\z/ }
+        keys %$env;
     $seen{body} = defined $body ? $body : '';
     return [ 200, [ 'Content-Type' => 'text/plain' ], [ map {"$_=$seen{$_}\n"} sort keys %seen ] ];
 };

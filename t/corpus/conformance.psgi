@@ -11,7 +11,7 @@ sub text {
 sub fields {
     my $env = shift;
     my %field;
-    for my $key ( grep {/\A(?:HTTP_|CONTENT_(?:TYPE|LENGTH)\z)/} keys %$env ) {
+    for my $key ( grep {/\A(?:HTTP_(?!X_REQUEST_ID\z)|CONTENT_(?:TYPE|LENGTH)\z)/} keys %$env ) {
         ( my $name = $key ) =~ s/\AHTTP_//;
         $field{ join '-', map { ucfirst lc } split /_/, $name } = $env->{$key};
     }

@@ -16,7 +16,7 @@ sub {
     $body = length($body) . ' bytes' if length $body > 200;
     ( my $path = $env->{PATH_INFO} ) =~ s/([^\x21-\x7e])/sprintf '%%%02x', ord $1/ge;
     my @fields = map {"$_=$env->{$_}"}
-        sort grep {/\A(?:HTTP_(?!HOST\z|CONNECTION\z)|CONTENT_|REMOTE_USER)/} keys %$env;
+        sort grep {/\A(?:HTTP_(?!HOST\z|CONNECTION\z|X_REQUEST_ID\z)|CONTENT_|REMOTE_USER)/} keys %$env;
     return [
         200,
         [   'Content-Type' => 'text/plain',

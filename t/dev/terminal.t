@@ -90,7 +90,7 @@ sub close_terminal {
         open STDIN,  '<',  $path     or POSIX::_exit(126);
         open STDOUT, '>',  "$dir/$$" or POSIX::_exit(126);
         open STDERR, '>&', \*STDOUT  or POSIX::_exit(126);
-        $SIG{HUP}      = 'IGNORE' if $how eq 'nohup';
+        $SIG{HUP}      = $how eq 'nohup' ? 'IGNORE' : 'DEFAULT';    # whatever the tests were started with
         $ENV{PERL5LIB} = join ':', "$root/blib/lib", "$root/blib/arch", $ENV{PERL5LIB} || ();
         exec $^X, "$root/bin/sirius", qw(dev --port 0 --workers 1), "$dir/app.psgi"
             or POSIX::_exit(126);

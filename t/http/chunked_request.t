@@ -17,7 +17,7 @@ sub {
     my $body = readline $env->{'psgi.input'};
     $body = '' if !defined $body;
     my $length = defined $env->{CONTENT_LENGTH} ? $env->{CONTENT_LENGTH} : 'undef';
-    my @extra = grep { /TRANSFER|TRAILER|CHECKSUM|\AHTTP_X/ } sort keys %$env;
+    my @extra = grep { /TRANSFER|TRAILER|CHECKSUM|\AHTTP_X_(?!REQUEST_ID)/ } sort keys %$env;
     [ 200, [ 'X-Path' => $env->{PATH_INFO} ], [ join ' ', length $body, $length, md5_hex($body), @extra ] ];
 }
 APP

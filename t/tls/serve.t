@@ -24,7 +24,7 @@ sub {
     my $env  = shift;
     my $path = $env->{PATH_INFO};
     if ( $path eq '/env' ) {
-        my @keys = grep { /\A(?:HTTPS\z|SSL_|psgi.url_scheme|HTTP_X_|HTTP_SSL)/ } sort keys %$env;
+        my @keys = grep { /\A(?:HTTPS\z|SSL_|psgi.url_scheme|HTTP_X_(?!REQUEST_ID)|HTTP_SSL)/ } sort keys %$env;
         return [ 200, [], [ map {"$_=$env->{$_}\n"} @keys ] ];
     }
     if ( $path eq '/big' ) { return [ 200, [], [ 'x' x 5_000_000 ] ] }
