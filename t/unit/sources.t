@@ -213,7 +213,7 @@ subtest 'A wrong file: one line that names the place' => sub {
         ],
         [ "chdir = a\0b\n" => '--chdir: the value contains a NUL byte (from DIR/sirius.conf, line 1)' ],
         [   "pid = a\nworkers = x\n" =>
-                q(--workers: 'x' is not a number of workers: use a whole number, auto, MIN:MAX or MIN:auto (from DIR/sirius.conf, line 2))
+                q(--workers: 'x' is not a number of workers: use a whole number, auto, auto*N, MIN:MAX or MIN:auto (from DIR/sirius.conf, line 2))
         ],
         [   "no-keepalive = x\n" =>
                 q(--no-keepalive: 'x' is not a boolean: use 1 or 0 (from DIR/sirius.conf, line 1))
