@@ -6,6 +6,7 @@
  * Input: the format, a zero byte, then the bytes that every value is made of.
  */
 #include "log/format.h"
+#include "http/response.h"
 
 #include "fuzz.h"
 
@@ -70,7 +71,7 @@ FUZZ_TARGET(logformat)
           (sr_logoutcome){0, SR_LOG_BYTES_UNKNOWN, SR_LOG_BYTES_UNKNOWN, -1, INT64_MAX, 1, true, false,
                           SR_LOG_NTH_UNKNOWN},
           -1);
-    sr_logformat_field(v.all, SR_BYTES("Host"));
+    sr_response_value(v.all, SR_BYTES("Host"));
     sr_logformat_free(f);
     return 0;
 }

@@ -192,7 +192,7 @@ static sr_bytes request_line(pTHX_ sirius_logview *v, source *s)
 static sr_bytes response_field(pTHX_ sirius_logview *v, sr_bytes name)
 {
     if (!v->headers)
-        return sr_logformat_field(v->head, name);
+        return sr_response_value(v->head, name);
     SSize_t count = av_len(v->headers) + 1;
     for (SSize_t i = 0; i + 1 < count; i += 2) {
         SV **key = av_fetch(v->headers, i, 0);

@@ -196,7 +196,7 @@ void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response, const 
     v.line = of->line;
     v.response = response;
     v.rule = of->rule;
-    v.trusted = sr_cidrs_have(&e->config.trusted, &x->conn->peer);
+    v.trusted = of->trusted;
     v.nonce = e->nonce;
     v.number = sr_identity_number(e, x);
     sr_logsource source = source_of(e, x, &v);

@@ -61,6 +61,7 @@ typedef struct sr_refused {
     const char *base;          /* where its spans point */
     sr_bytes line;             /* the first line, as it came; len 0: there is none */
     sr_bytes rule;             /* that it breaks; len 0: it is not known */
+    bool trusted;              /* a trusted peer has sent it */
 } sr_refused;
 
 /*

@@ -85,12 +85,6 @@ static inline void sr_exchange_drop_request(sr_exchange *x)
         sr_exchange_free_request(x);
 }
 
-/* Whether it is known to be HEAD, as far as its head was parsed. */
-static inline bool sr_exchange_parsed_head(const sr_exchange *x)
-{
-    return x->parse && x->parse->is_head;
-}
-
 /* Whether the client is given all of the response that its head has promised, and will know it. */
 static inline bool sr_exchange_whole(const sr_exchange *x)
 {

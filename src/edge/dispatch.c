@@ -111,9 +111,11 @@ static void no_room(sr_edge *ed, sr_task *task, uint8_t lane)
  * Fills a slot, which is not in the queue yet, if there is room. NULL: there is no slot, or no memory, and the client was told.
  * `full`: the lane that has no room; 0: it is the queue. Inline: that saves 30 instructions for each request.
  */
-static inline __attribute__((always_inline)) sr_entry *
-filled(sr_edge *ed, sr_engine *e, sr_exchange *x, sr_task *task, bool room, uint8_t full, uint32_t *index)
+static inline __attribute__((always_inline)) sr_entry *filled(sr_edge *ed, sr_task *task, bool room,
+                                                              uint8_t full, uint32_t *index)
 {
+    sr_engine *e = ed->engine;
+    sr_exchange *x = task->exchange;
     sr_slot *s = room ? sr_queue_slot(&ed->queue, index) : NULL;
     if (!s) {
         no_room(ed, task, full);
@@ -152,7 +154,7 @@ static __attribute__((noinline)) bool in_lane(sr_edge *ed, sr_task *task)
         return false;
     sr_lane_state state = sr_lanes_state(ed, lane);
     bool full = state == SR_LANE_FULL, room = state == SR_LANE_BUSY || (!full && has_room(ed));
-    sr_entry *en = filled(ed, ed->engine, task->exchange, task, room, full ? lane : 0, &index);
+    sr_entry *en = filled(ed, task, room, full ? lane : 0, &index);
     if (en) {
         en->lane = lane;
         sr_lanes_hold(ed, index);
@@ -170,15 +172,14 @@ static bool answered(sr_edge *ed, sr_task *task)
 
 void sr_dispatch(sr_edge *ed, sr_task *task)
 {
-    sr_engine *e = ed->engine;
     sr_exchange *x = task->exchange;
     uint32_t index;
     if (ed->answer.any && answered(ed, task))
         return;
-    sr_entry *en = filled(ed, e, x, task, has_room(ed), 0, &index);
+    sr_entry *en = filled(ed, task, has_room(ed), 0, &index);
     if (!en)
         return;
     ed->mend.each_ns = 0; /* so that mend.c looks at it soon */
     x->number = en->number = sr_queue_put(&ed->queue, index);
-    sr_deadline_set_exchange(e, x, SR_DEADLINE_LOOK);
+    sr_deadline_set_exchange(ed->engine, x, SR_DEADLINE_LOOK);
 }

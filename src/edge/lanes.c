@@ -3,6 +3,7 @@
 #include "../conn/deadline.h"
 #include "../conn/protocol.h"
 #include "../conn/trouble.h"
+#include "others.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -193,13 +194,6 @@ static void put(sr_edge *ed, lane *l, sr_entry *en)
     sr_counters_add(&l->row->waited_ns, waited > 0 ? (uint64_t)waited : 0);
 }
 
-static void ring(const sr_edge *ed, uint32_t edge)
-{
-    uint64_t one = 1;
-    ssize_t n = write(ed->others.bells[edge], &one, sizeof one);
-    (void)n; /* EAGAIN: the bell is set already */
-}
-
 /* Fills free places, with the oldest of all edges first. */
 static void let_in(sr_edge *ed, uint32_t i)
 {
@@ -212,7 +206,7 @@ static void let_in(sr_edge *ed, uint32_t i)
         bool older = s.first < (en ? ready_at(ed, en) : INT64_MAX);
         if (older && (!en || !l->yielded_at || ed->engine->now - l->yielded_at < YIELD_NS)) {
             l->yielded_at = !en ? 0 : l->yielded_at ? l->yielded_at : ed->engine->now;
-            ring(ed, s.edge);
+            sr_others_ring(ed, s.edge);
             return;
         }
         if (!en || !sr_queue_room(&ed->queue) || !enter(ed, i))

@@ -1,6 +1,7 @@
 #include "log.h"
 
 #include "../conn/identity.h"
+#include "../http/response.h"
 #include "../log/values.h"
 #include "../share/reply.h"
 #include "crew.h"
@@ -124,7 +125,7 @@ static void keep_outs(const sr_log *log, sr_bytes head, sr_buffer *outs)
     for (size_t i = 0; log->outs && i < count; i++) {
         if (items[i].kind != SR_LOG_OUT)
             continue;
-        sr_bytes value = sr_logformat_field(head, items[i].name);
+        sr_bytes value = sr_response_value(head, items[i].name);
         sr_reply_value v = {(uint32_t)i, value.at ? (uint32_t)value.len : SR_REPLY_NO_VALUE};
         if (!sr_buffer_reserve(outs, sizeof v + value.len))
             return;

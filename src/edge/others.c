@@ -31,6 +31,13 @@ static uint64_t connections(void *with)
     return sum;
 }
 
+void sr_others_ring(const sr_edge *ed, uint32_t edge)
+{
+    uint64_t one = 1;
+    ssize_t n = write(ed->others.bells[edge], &one, sizeof one);
+    (void)n; /* EAGAIN: the bell is set already */
+}
+
 /* Asks the edge with the oldest idle connection to close it, if it is older than `ours`. */
 static bool shed(void *with, int64_t ours)
 {
@@ -49,10 +56,8 @@ static bool shed(void *with, int64_t ours)
     }
     if (found == SR_EDGES_MAX)
         return false;
-    uint64_t one = 1;
     atomic_fetch_add(&ed->others.common->row[found].shed, 1);
-    ssize_t n = write(ed->others.bells[found], &one, sizeof one);
-    (void)n; /* EAGAIN: the bell is set already */
+    sr_others_ring(ed, found);
     return true;
 }
 
@@ -60,11 +65,9 @@ static bool shed(void *with, int64_t ours)
 static void stuck(void *with)
 {
     const sr_edge *ed = with;
-    uint64_t one = 1;
-    for (uint32_t i = 0; i < ed->others.n_bells; i++) {
-        ssize_t n = i == ed->number ? 0 : write(ed->others.bells[i], &one, sizeof one);
-        (void)n; /* EAGAIN: the bell is set already */
-    }
+    for (uint32_t i = 0; i < ed->others.n_bells; i++)
+        if (i != ed->number)
+            sr_others_ring(ed, i);
 }
 
 int sr_others_open(sr_edge *ed, const sr_setup *s)

@@ -20,6 +20,9 @@ void sr_others_close(sr_edge *ed);                  /* also when open has failed
 void sr_others_publish(sr_edge *ed, uint64_t waiting);
 void sr_others_look(sr_edge *ed);
 
+/* Wakes another edge, by its number. */
+void sr_others_ring(const sr_edge *ed, uint32_t edge);
+
 /* The bell has rung: closes as many idle connections as others ask for, and looks at the listeners again. */
 void sr_others_asked(sr_edge *ed);
 

@@ -33,24 +33,11 @@ static sr_response_error add_hsts(const sr_engine *e, const sr_conn *c, sr_respo
     return sr_response_field(r, out, SR_BYTES("Strict-Transport-Security"), e->config.hsts);
 }
 
-static bool has_field(sr_bytes lines, sr_bytes name)
-{
-    while (lines.len) {
-        const char *end = memchr(lines.at, '\n', lines.len);
-        if (lines.len > name.len && lines.at[name.len] == ':' &&
-            sr_bytes_equal_nocase(sr_bytes_of(lines.at, name.len), name))
-            return true;
-        size_t line = end ? (size_t)(end - lines.at) + 1 : lines.len;
-        lines = sr_bytes_of(lines.at + line, lines.len - line);
-    }
-    return false;
-}
-
 /* --request-id-header; a field of that name which the application has set wins. */
 static sr_response_error add_id(sr_engine *e, sr_exchange *x, sr_response *r, sr_bytes fields, sr_buffer *out)
 {
     char made[SR_REQUEST_ID_MADE];
-    if (has_field(fields, e->config.id_field))
+    if (sr_response_value(fields, e->config.id_field).at)
         return SR_RESPONSE_OK;
     return sr_response_field(r, out, e->config.id_field, sr_identity(e, x, made));
 }

@@ -11,7 +11,6 @@
 #include "../http1/head.h"
 #include "decode.h"
 #include "put.h"
-#include "refuse.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,16 +25,6 @@ enum {
 /* OVER: the request was refused, or the connection closed and freed */
 typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take;
 
-static take refuse_as(sr_engine *e, sr_conn *c, int status, sr_refusal why)
-{
-    sr_exchange *x = sr_exchange_begin_refused(e, c);
-    if (x)
-        sr_h1_refuse(e, x, status, why, NULL);
-    else
-        sr_conn_close(e, c, SR_CLOSED_ERROR);
-    return TAKE_OVER;
-}
-
 static take refuse(sr_engine *e, sr_conn *c, int status)
 {
     sr_refusal why = sr_account_fault(status);
@@ -45,7 +34,8 @@ static take refuse(sr_engine *e, sr_conn *c, int status)
         sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, err);
         why = sr_account_lack(err);
     }
-    return refuse_as(e, c, status, why);
+    sr_conn_refuse(e, c, status, why);
+    return TAKE_OVER;
 }
 
 /* Gives the connection its own copy of the parser, since the rest of the request will come later. */
@@ -177,7 +167,8 @@ static bool has_room(sr_engine *e, sr_conn *c, size_t len)
 static take lacks_room(sr_engine *e, sr_conn *c)
 {
     sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);
-    return refuse_as(e, c, 507, SR_REFUSED_TEMPORARY);
+    sr_conn_refuse(e, c, 507, SR_REFUSED_TEMPORARY);
+    return TAKE_OVER;
 }
 
 static take take_body(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
@@ -313,7 +304,7 @@ static void ended(sr_engine *e, sr_conn *c)
     if (c->state == SR_CONN_IDLE)
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
     else
-        refuse_as(e, c, 400, SR_REFUSED_INCOMPLETE);
+        sr_conn_refuse(e, c, 400, SR_REFUSED_INCOMPLETE);
 }
 
 /* Whether bytes follow the request that is ready, and so perhaps a request of 1.0 that could not be held later. */

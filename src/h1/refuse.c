@@ -97,7 +97,8 @@ static sr_refused find_out(sr_engine *e, sr_exchange *x, sr_bytes head, const ch
         of.request = parse_again(e, x, head);
     }
     of.base = head.at;
-    if (of.request && sr_cidrs_have(&e->config.trusted, &x->conn->peer))
+    of.trusted = sr_cidrs_have(&e->config.trusted, &x->conn->peer);
+    if (of.request && of.trusted)
         sr_identity_keep(e, x, of.request, of.base);
     return of;
 }
@@ -123,7 +124,7 @@ void sr_h1_refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why, cons
     sr_exchange_abandon(e, x);
     sr_bytes asked = at_hand(e, c);
     if (c->state != SR_CONN_SERVING && c->state != SR_CONN_READY)
-        x->is_head = sr_exchange_parsed_head(x) || is_head(asked);
+        x->is_head = (x->parse && x->parse->is_head) || is_head(asked);
     c->linger = true;
     c->gone = false;
     sr_link_remove(&c->buffered);

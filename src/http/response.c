@@ -160,6 +160,24 @@ sr_response_error sr_informational_field(sr_buffer *out, sr_bytes name, sr_bytes
     }
 }
 
+sr_bytes sr_response_value(sr_bytes head, sr_bytes name)
+{
+    while (head.len) {
+        const char *newline = memchr(head.at, '\n', head.len);
+        size_t len = newline ? (size_t)(newline - head.at) : head.len;
+        if (len > name.len && head.at[name.len] == ':' &&
+            sr_bytes_equal_nocase(sr_bytes_of(head.at, name.len), name)) {
+            size_t end = len - (len > 0 && head.at[len - 1] == '\r'), from = name.len + 1;
+            while (from < end && (head.at[from] == ' ' || head.at[from] == '\t'))
+                from++;
+            return sr_bytes_of(head.at + from, end - from);
+        }
+        len += newline != NULL;
+        head = sr_bytes_of(head.at + len, head.len - len);
+    }
+    return sr_bytes_of(NULL, 0);
+}
+
 const char *sr_response_error_text(sr_response_error e)
 {
     switch (e) {

@@ -119,6 +119,12 @@ static inline bool sr_informational_status(int status)
     return status >= 102 && status <= 199;
 }
 
+/*
+ * The value of the first field of that name in lines "Name: value\r\n", such as a head. A first line without a colon is skipped.
+ * NULL at: there is no such field.
+ */
+sr_bytes sr_response_value(sr_bytes lines, sr_bytes name);
+
 /* Text of an error for the log: "header name is not a token". Static */
 const char *sr_response_error_text(sr_response_error e);
 

@@ -112,10 +112,4 @@ bool sr_logformat_late(const sr_logformat *f, sr_bytes pieces, const sr_logoutco
 bool sr_logformat_line(sr_logformat *f, const sr_logsource *source, const sr_logoutcome *outcome,
                        sr_buffer *out);
 
-/*
- * For `get`: the value of the first field of that name in the bytes of a head, "Name: value\r\n" and so on. A
- * first line without a colon is skipped. NULL at: there is no such field.
- */
-sr_bytes sr_logformat_field(sr_bytes head, sr_bytes name);
-
 #endif

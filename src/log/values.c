@@ -1,6 +1,7 @@
 #include "values.h"
 
 #include "../base/decimal.h"
+#include "../http/response.h"
 #include "../http/target.h"
 #include "../http/traced.h"
 #include "../share/facts.h"
@@ -287,7 +288,7 @@ sr_bytes sr_logvalues_get(sr_logvalues *v, const sr_logitem *item)
     case SR_LOG_TLS:
         return sr_fact_find(item->name, &fact) ? sr_facts_get(v->tls, fact) : none;
     case SR_LOG_OUT:
-        return sr_logformat_field(v->response, item->name);
+        return sr_response_value(v->response, item->name);
     case SR_LOG_REFUSED:
         return v->rule.at ? v->rule : v->reason;
     case SR_LOG_REFUSED_BY:

@@ -1,4 +1,5 @@
 /* logformat: what a format may be, early and late are the whole, values of any size and kind. */
+#include "../../src/http/response.h"
 #include "../../src/log/format.h"
 
 #include <stdlib.h>
@@ -293,7 +294,7 @@ static void embedding(void)
 static void is_field(const char *head, const char *name, const char *want)
 {
     size_t len = strlen(head);
-    sr_bytes got = sr_logformat_field(sr_bytes_of(guarded(head, len), len), sr_bytes_of(name, strlen(name)));
+    sr_bytes got = sr_response_value(sr_bytes_of(guarded(head, len), len), sr_bytes_of(name, strlen(name)));
     if (want)
         is_bytes(got.at, got.len, want, name);
     else

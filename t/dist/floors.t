@@ -47,8 +47,8 @@ my %ORDER = (
         . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
     h1   => 'put end refuse decode read h1',
     edge =>
-        'lanerules holder log answer lanes entry presence text report deliver crew files plain dispatch failures heir '
-        . 'keys limits slow mend others stop edge keeper rights sandbox setup',
+        'lanerules holder log answer others lanes entry presence text report deliver crew files plain dispatch failures heir '
+        . 'keys limits slow mend stop edge keeper rights sandbox setup',
     xs =>
         'alone row ending input lazy envpool env logview logformat accesslog call turn requestid socket site file log report text trim '
         . 'unchunk wire stream response forwarded responder memory shared serve work requestloop remote place loading naming pass '
