@@ -5,8 +5,8 @@
  *
  * Input: the format, a zero byte, then the bytes that every value is made of.
  */
-#include "log/format.h"
 #include "http/response.h"
+#include "log/format.h"
 
 #include "fuzz.h"
 

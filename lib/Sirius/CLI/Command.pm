@@ -21,6 +21,16 @@ sub given {
     return $self->{given}{$name};
 }
 
+sub grouped {
+    my ( $class, @groups ) = @_;
+    my @all;
+    for my $group (@groups) {
+        my ( $name, @rows ) = @$group;
+        push @all, map { +{ %$_, group => $name } } @rows;
+    }
+    return @all;
+}
+
 sub help {
     my $class = shift;
     require Sirius::Config::Usage;
@@ -230,6 +240,12 @@ Ends the command: with C<sirius NAME: MESSAGE> on STDERR, if there is a message,
   my $value = $command->given('times');
 
 The value of an option, undefined if it was not given.
+
+=head2 grouped
+
+  sub rows { return __PACKAGE__->grouped( [ 'Output', \%json, \%file ], [ 'Time', \%timeout ] ) }
+
+For L</rows>: adds the name of its group to each.
 
 =head2 help
 

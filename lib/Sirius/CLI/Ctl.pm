@@ -68,14 +68,7 @@ sub main {
 
 sub name { return 'ctl' }
 
-sub rows {
-    my @rows;
-    for my $group (@ROWS) {
-        my ( $name, @of ) = @$group;
-        push @rows, map { +{ %$_, group => $name } } @of;
-    }
-    return @rows;
-}
+sub rows { return __PACKAGE__->grouped(@ROWS) }
 
 sub summary { return 'Control a running server' }
 

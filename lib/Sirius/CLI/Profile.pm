@@ -17,8 +17,11 @@ use Sirius::Profile::Server;
 use Sys::Hostname ();
 use Time::HiRes   qw(sleep);
 
-use constant PATIENCE =>
-    10;    # seconds to wait for an answer of the server, beside the time that it takes samples
+use constant {
+    HZ       => 99,
+    PATIENCE => 10,    # seconds to wait for an answer of the server, beside the time that it takes samples
+    SECONDS  => 10,
+};
 
 # Forms of the output, and the class and method that make it
 my %FORMAT = (
@@ -70,14 +73,14 @@ my @ROWS = (
     [   'How often and how long',
         {   name    => 'seconds',
             type    => 'seconds',
-            default => 10,
+            default => SECONDS,
             min     => 0.1,
             max     => 3600,
             text    => 'Take samples for this time'
         },
         {   name    => 'hz',
             type    => 'count',
-            default => 99,
+            default => HZ,
             min     => 1,
             max     => 1000,
             value   => 'N',
@@ -122,14 +125,7 @@ sub main {
 
 sub name { return 'profile' }
 
-sub rows {
-    my @rows;
-    for my $group (@ROWS) {
-        my ( $name, @of ) = @$group;
-        push @rows, map { +{ %$_, group => $name } } @of;
-    }
-    return @rows;
-}
+sub rows { return __PACKAGE__->grouped(@ROWS) }
 
 sub summary { return 'Show where the time goes' }
 
@@ -158,14 +154,13 @@ sub _ask {
 sub _board {
     my ( $self, $pid ) = @_;
     my $path = defined $pid ? undef : $self->given('control') // $ENV{SIRIUS_CONTROL};
-    if ( defined $pid ) {
-        undef $path;
-    } elsif ( defined $path && length $path ) {
+    undef $path if !length( $path // '' );
+    if ( defined $path ) {
         my ( $answer, $client ) = $self->_ask( $path, command => 'status' );
         $pid = $client->pid;
         return ( undef, $path, 'the server is in another container' )
             if !$pid || $pid != $answer->{status}{pid};
-    } else {
+    } elsif ( !defined $pid ) {
         my @servers = Sirius::Profile::Server->all;
         $self->wrong(
             'no server found: use --control PATH or set SIRIUS_CONTROL, as the user of the server or as root')
@@ -177,7 +172,6 @@ sub _board {
                 . ': use --control PATH, or --pid with one of these' )
             if @servers > 1;
         ($pid) = @servers;
-        undef $path;
     }
     my $board = eval { Sirius::Profile::Server->board($pid) };
     my $why   = $@;
@@ -202,9 +196,9 @@ sub _collector {
     my $self   = shift;
     my $worker = $self->given('worker');
     my %which  = (
-        hz      => $self->given('hz') // 99,
+        hz      => $self->given('hz') // HZ,
         path    => $self->given('path'),
-        seconds => $self->given('seconds') // 10,
+        seconds => $self->given('seconds') // SECONDS,
         worker  => defined $worker && $worker ne 'all' ? $worker : undef,
     );
     my ( $collector, $path, $why );
@@ -296,7 +290,7 @@ sub _samples {
         return $samples;
     }
     print {*STDERR} 'sirius profile: taking samples for '
-        . Sirius::Base::Text->duration( $which{seconds} // $self->given('seconds') // 10 )
+        . Sirius::Base::Text->duration( $self->given('seconds') // SECONDS )
         . ", Ctrl-C ends it earlier\n"
         if POSIX::isatty(2);
     local @SIG{qw(HUP INT TERM)} = ( sub { $collector->end } ) x 3;
