@@ -15,7 +15,7 @@ sub assemble {
         push @{ $hash{$element} }, q{'sha256-} . sha256_base64($text) . q{='};
         return "<$element>$text</$element>";
     };
-    $html =~ s{<link rel="stylesheet" href="([\w.]+)">}{ $put->( style => $1 ) }ge;
+    $html =~ s{<link rel="stylesheet" href="([\w./]+)">}{ $put->( style => $1 ) }ge;
     $html =~ s{<script src="([\w.]+)"></script>}{ $put->( script => $1 ) }ge;
     my $policy = join '; ', 'img-src data:', "script-src @{ $hash{script} }", "style-src @{ $hash{style} }",
         q{require-trusted-types-for 'script'; trusted-types 'none'};
@@ -51,7 +51,7 @@ Sirius::Base::Page - a page of files that stand beside a module, as one document
 
   my ( $html, $policy ) = Sirius::Base::Page->assemble( $folder, $name );
 
-The style sheets and scripts to which the file refers stand in it. The Content-Security-Policy has them by their hashes: nothing else may
+The style sheets and scripts to which the file refers stand in it; F<../Base/page.css> is for all pages. The Content-Security-Policy has them by their hashes: nothing else may
 run, and text is never made HTML; C<default-src> is to be added. Dies with one line if a file is missing.
 
 =head1 SEE ALSO
