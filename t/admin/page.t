@@ -32,18 +32,8 @@ sub show {
     return;
 }
 
-# True once the expression is in the page
-sub comes {
-    my $expression = shift;
-    return until_true(
-        30,
-        sub {
-            eval { $browser->value($expression) }
-        }
-    );    # the page may still load
-}
-
-sub text { return $browser->value( sprintf q{document.querySelector('%s').textContent}, shift ) }
+sub comes { return $browser->comes(shift) }
+sub text  { return $browser->text(shift) }
 
 # Five minutes before, with a gap of 100 seconds in them
 my $past = Sirius::Admin::History->new( started => 1_699_990_000 );

@@ -20,7 +20,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -60,14 +59,6 @@ static _Noreturn void run_edge(void)
     sr_edge_run(edge);
     sr_edge_free(edge);
     _exit(0);
-}
-
-static void worker_open(sr_worker *w, uint32_t row)
-{
-    sr_sleepers *s = mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, sleepers_fd, 0);
-    sr_worker_config config = {.sleepers = s, .row = row};
-    if (sr_worker_open(w, &config))
-        _exit(8);
 }
 
 static _Noreturn void run_honest(void)

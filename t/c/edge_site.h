@@ -8,10 +8,12 @@
 #include "edge/setup.h"
 #include "share/door.h"
 #include "share/memory.h"
+#include "worker/worker.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -74,6 +76,15 @@ static inline sr_edge *edge_new(void)
         exit(9);
     sr_sleepers_arrive(edge->sleepers, edge->number, edge->name);
     return edge;
+}
+
+/* In a process of its own: a worker in this row. */
+static inline void worker_open(sr_worker *w, uint32_t row)
+{
+    sr_sleepers *s = mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, sleepers_fd, 0);
+    sr_worker_config config = {.sleepers = s, .row = row};
+    if (sr_worker_open(w, &config))
+        _exit(8);
 }
 
 static inline bool readable(int fd, int ms)

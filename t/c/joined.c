@@ -17,7 +17,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -182,11 +181,7 @@ static _Noreturn void run_worker(uint32_t row)
 {
     char byte = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sr_worker_config config = {
-        .sleepers = mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, sleepers_fd, 0),
-        .row = row};
-    if (sr_worker_open(&w, &config))
-        _exit(8);
+    worker_open(&w, row);
     while (sr_worker_next(&w) != SR_WORKER_REQUEST)
         ;
     if (write(took[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)

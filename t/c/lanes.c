@@ -15,7 +15,6 @@
 
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -325,10 +324,7 @@ static _Noreturn void run_worker(void)
     static sr_worker w;
     char byte = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sr_worker_config config = {
-        .sleepers = mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, sleepers_fd, 0)};
-    if (sr_worker_open(&w, &config))
-        _exit(8);
+    worker_open(&w, 0);
     while (sr_worker_next(&w) != SR_WORKER_REQUEST)
         ;
     if (write(took[1], &byte, 1) != 1)

@@ -20,7 +20,6 @@ static void between(void);
 #include "tap.h"
 
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -35,9 +34,8 @@ static _Noreturn void run_worker(void)
     static sr_worker w;
     char byte = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sr_worker_config config = {
-        .sleepers = mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, sleepers_fd, 0)};
-    if (sr_worker_open(&w, &config) || write(took[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
+    worker_open(&w, 0);
+    if (write(took[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
         _exit(8);
     for (int n = 1;; n++) {
         sr_reply_head head = {.status = 200, .length = 2, .app_length = SR_REPLY_LENGTH_UNKNOWN};

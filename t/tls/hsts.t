@@ -10,24 +10,7 @@ use Sirius::Test;
 $Sirius::Test::Client::TLS = 0;    # each client here says itself what it speaks
 my $dir  = File::Temp->newdir;
 my $HSTS = 'Strict-Transport-Security';
-my $APP  = <<'APP';
-sub {
-    my $env  = shift;
-    my $path = $env->{PATH_INFO};
-    if ( $path =~ m{/status/(\d+)} ) { return [ $1, [], [] ] }
-    if ( $path =~ m{/own/(.+)} ) { return [ 200, [ map { ( $_ => 'max-age=7' ) } split /,/, $1 ], ['own'] ] }
-    if ( $path eq '/stream' ) {
-        return sub { my $writer = shift->( [ 200, [] ] ); $writer->write('x') for 1 .. 3; $writer->close };
-    }
-    if ( $path eq '/hints' ) { $env->{'psgix.informational'}->( 103, [ Link => '</a>' ] ) }
-    if ( $path eq '/file' ) { open my $file, '<', $0 or die; return [ 200, [], $file ] }
-    if ( $path eq '/die' )    { die 'broken' }
-    if ( $path eq '/bad' )    { return [ 200, [ "X\n" => 1 ], [] ] }
-    if ( $path eq '/exit' )   { kill KILL => $$ }
-    if ( $path eq '/sleep' )  { select undef, undef, undef, 30 }
-    return [ 200, [ 'Content-Type' => 'text/plain' ], ['hello'] ];
-}
-APP
+my $APP  = corpus_file('ways.psgi');
 
 my @BOTH = ( qw(--listen 127.0.0.1:0 --listen), '127.0.0.1:0,tls', '--tls-self-signed' );
 
@@ -113,10 +96,12 @@ subtest 'without TLS, in none' => sub {
 };
 
 subtest 'that of the application' => sub {
-    is says( ask( $server, 'https', "GET /own/$_" ) ), '200 max-age=7', $_
+    is says( ask( $server, 'https', "GET /own/$_?max-age=7" ) ), '200 max-age=7', $_
         for $HSTS, lc $HSTS, "X-A,$HSTS", 'STRICT-TRANSPORT-security';
-    is says( ask( $server, 'https', 'GET /own/Strict-Transport-Securitz' ) ), "200 $VALUE", 'a field like it';
-    is says( ask( $server, 'http',  "GET /own/$HSTS" ) ), '200 max-age=7', 'is left alone without TLS';
+    is says( ask( $server, 'https', 'GET /own/Strict-Transport-Securitz?max-age=7' ) ), "200 $VALUE",
+        'a field like it';
+    is says( ask( $server, 'http', "GET /own/$HSTS?max-age=7" ) ), '200 max-age=7',
+        'is left alone without TLS';
 };
 
 ok until_true( 10, sub { $server->output =~ m{^/status/404 404 \Q$VALUE\E$}m } ), 'the access log knows it'

@@ -38,19 +38,9 @@ sub show {
     return comes(q{document.readyState === 'complete' && graph.boxes !== undefined});
 }
 
-# True once the expression is
-sub comes {
-    my $expression = shift;
-    return until_true(
-        30,
-        sub {
-            eval { $browser->value($expression) }
-        }
-    );
-}
-
-sub text  { return $browser->value( sprintf q{document.querySelector('%s').textContent}, shift ) }
-sub click { return $browser->value( sprintf q{document.querySelector('%s').click(); 1},  shift ) }
+sub comes { return $browser->comes(shift) }
+sub text  { return $browser->text(shift) }
+sub click { return $browser->value( sprintf q{document.querySelector('%s').click(); 1}, shift ) }
 
 # The rows of boxes that are seen, from the top, each as the names of its functions with their widths in per cent
 sub graph {

@@ -60,6 +60,15 @@ sub call {
     die "$method: no answer\n";
 }
 
+# True once the expression is true. The page may still be loading
+sub comes {
+    my ( $self, $expression ) = @_;
+    my $is = sub {
+        eval { $self->value($expression) }
+    };
+    return Sirius::Test::Server::until_true( 30, $is );
+}
+
 # Opens a page in a window of this size; options: width, height, scheme (dark or light), pixels (for each CSS
 # pixel)
 sub open {
@@ -106,6 +115,12 @@ sub screenshot {
     );
     Sirius::Test::Server::spew( $file, decode_base64( $result->{data} ) );
     return;
+}
+
+# The text of the first element that the selector finds
+sub text {
+    my ( $self, $selector ) = @_;
+    return $self->value("document.querySelector('$selector').textContent");
 }
 
 # The value of an expression in the page; a promise is awaited
