@@ -55,7 +55,9 @@ __attribute__((noinline)) static void keep_line(sr_entry *en, const sr_task *t)
     sr_buffer_add(&en->line, line, sr_text_request_line(t->request, t->base, line));
 }
 
-static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
+/* Inline, as `filled`: with lanes it has two callers, and a call costs 20 instructions of each request. */
+static inline __attribute__((always_inline)) bool fill(sr_edge *ed, sr_slot *s, sr_entry *en,
+                                                       const sr_task *t)
 {
     size_t parse = parse_bytes(t->request), head = t->request->head_len;
     size_t body = t->body_fd >= 0 ? 0 : t->body.len;

@@ -64,6 +64,14 @@ static sr_flush flush_all(sr_engine *e, sr_conn *c)
     return c->gone ? SR_FLUSH_GONE : sr_send_flush(e, c);
 }
 
+/* The socket is full; it had accepted `before` bytes. False: the connection is closed. */
+static bool wait_for_client(sr_engine *e, sr_conn *c, uint64_t before)
+{
+    if (c->sent != before || sr_deadline_none(c))
+        sr_send_stall_watch(e, c);
+    return sr_conn_watch(e, c, EPOLLOUT);
+}
+
 /* In FLUSH: sends what is left of the response, and ends it. */
 static void send_rest(sr_engine *e, sr_conn *c)
 {
@@ -73,9 +81,7 @@ static void send_rest(sr_engine *e, sr_conn *c)
         response_over(e, c);
         return;
     case SR_FLUSH_AGAIN:
-        if (c->sent != before || sr_deadline_none(c))
-            sr_send_stall_watch(e, c);
-        sr_conn_watch(e, c, EPOLLOUT);
+        wait_for_client(e, c, before);
         return;
     case SR_FLUSH_SHORT:
         sr_conn_close(e, c, SR_CLOSED_ERROR);
@@ -99,9 +105,7 @@ static bool send_pending(sr_engine *e, sr_conn *c)
         sr_conn_unwatch(e, c);
         return true;
     case SR_FLUSH_AGAIN:
-        if (c->sent != before || sr_deadline_none(c))
-            sr_send_stall_watch(e, c);
-        return sr_conn_watch(e, c, EPOLLOUT);
+        return wait_for_client(e, c, before);
     case SR_FLUSH_SHORT:
     case SR_FLUSH_GONE:
         break;

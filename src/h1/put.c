@@ -12,8 +12,6 @@
 /* bytes that a client has not read; above this interim responses are dropped */
 #define INTERIM_MAX (64u * 1024)
 
-enum { FRAME_MAX = 18 + 2 + 5 }; /* bytes that a chunk adds to a piece, and the last one */
-
 /* What goes to this connection next, to append to. */
 static inline sr_buffer *joined(sr_engine *e, sr_conn *c)
 {
@@ -145,23 +143,8 @@ void sr_h1_continue(sr_engine *e, sr_exchange *x)
 
 /* --- bodies --- */
 
-/* Appends a piece in its framing to what is joined. False: it is too long, or there is no memory for it. */
-static bool join(sr_buffer *out, sr_bytes body, bool chunked, bool last)
-{
-    if (body.len > SR_JOIN_MAX || sr_buffer_len(out) + body.len + FRAME_MAX > SR_JOINED_MAX ||
-        !sr_buffer_reserve(out, body.len + FRAME_MAX))
-        return false;
-    if (body.len && chunked)
-        out->end += sr_write_chunk_head(out->data + out->end, body.len);
-    sr_buffer_add_bytes(out, body);
-    if (body.len && chunked)
-        sr_buffer_add(out, "\r\n", 2);
-    if (last && chunked)
-        sr_buffer_add(out, "0\r\n\r\n", 5);
-    return true;
-}
-
-static int frame(struct iovec iov[5], char size[18], sr_bytes body, bool chunked, bool last)
+/* The piece in its framing. Returns how many of iov are used. */
+static inline int frame(struct iovec iov[4], char size[18], sr_bytes body, bool chunked, bool last)
 {
     int n = 0;
     if (body.len && chunked)
@@ -175,29 +158,44 @@ static int frame(struct iovec iov[5], char size[18], sr_bytes body, bool chunked
     return n;
 }
 
+/* Appends it to what is joined. False: it is too long, or there is no memory for it. */
+static inline bool join(sr_buffer *out, const struct iovec *iov, int n)
+{
+    size_t len = 0;
+    for (int i = 0; i < n; i++)
+        len += iov[i].iov_len;
+    if (len > SR_JOIN_MAX || sr_buffer_len(out) + len > SR_JOINED_MAX || !sr_buffer_reserve(out, len))
+        return false;
+    for (int i = 0; i < n; i++)
+        sr_buffer_add(out, iov[i].iov_base, iov[i].iov_len);
+    return true;
+}
+
 void sr_h1_piece(sr_engine *e, sr_exchange *x, sr_bytes body, bool last)
 {
     sr_conn *c = x->conn;
-    struct iovec iov[5];
+    struct iovec iov[5], *first = iov + 1; /* the first place is for what is joined */
     char size[18];
-    int n = 0;
     x->active_at = e->now;
     if (x->left != SR_LENGTH_UNKNOWN) { /* it is cut at the application's Content-Length */
         body.len = body.len < x->left ? body.len : (size_t)x->left;
         x->left -= body.len;
     }
+    int n = frame(first, size, body, x->chunked, last);
     sr_buffer *out = joined(e, c);
-    bool fits = join(out, body, x->chunked, last);
-    if (fits && !last)
-        return;
-    if (sr_buffer_len(out))
-        iov[n++] = (struct iovec){sr_buffer_at(out), sr_buffer_len(out)};
-    if (!fits)
-        n += frame(iov + n, size, body, x->chunked, last);
+    if (join(out, first, n)) {
+        if (!last)
+            return;
+        n = 0;
+    }
+    if (sr_buffer_len(out)) {
+        *--first = (struct iovec){sr_buffer_at(out), sr_buffer_len(out)};
+        n++;
+    }
     if (last && n)
-        sr_send_last(e, c, iov, n, x->keep_alive);
+        sr_send_last(e, c, first, n, x->keep_alive);
     else if (n)
-        sr_send(e, c, iov, n);
+        sr_send(e, c, first, n);
     sr_joined_forget(&e->joined);
 }
 

@@ -333,14 +333,29 @@ static _Noreturn void run_worker(void)
         pause();
 }
 
-static void broken(void)
+static pid_t start_worker(void)
 {
-    sr_edge *ed = open_edge("1,9,0,/r", 0);
-    printf("# a worker that breaks the rules\n");
     pid_t pid = fork();
     if (!pid)
         run_worker();
     address = addresses[0];
+    return pid;
+}
+
+/* Turns until nobody waits in a lane. */
+static void kill_worker(sr_edge *ed, pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    for (int i = 0; i < PATIENCE_MS && held(ed); i++)
+        turn(ed, 1);
+}
+
+static void broken(void)
+{
+    sr_edge *ed = open_edge("1,9,0,/r", 0);
+    printf("# a worker that breaks the rules\n");
+    pid_t pid = start_worker();
     int first = client_of("GET /r?0 HTTP/1.1\r\nHost: a\r\n\r\n");
     ok(turn_until(ed, took[0]), "it has the request");
     int second = ask(ed, "/r?1");
@@ -351,10 +366,7 @@ static void broken(void)
     is_int(status_of(first), 502, "its client is told");
     turn(ed, 50);
     is_int((int)(running(ed) * 10 + held(ed)), 11, "as long as it may run on, it keeps the place");
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    for (int i = 0; i < PATIENCE_MS && held(ed); i++)
-        turn(ed, 1);
+    kill_worker(ed, pid);
     is_order(ed, "1 ", "then it is the next one's");
     is_int((int)running(ed), 1, "and one again");
     close(first), close(second);
@@ -366,10 +378,7 @@ static void abandoned(void)
 {
     sr_edge *ed = open_edge("1,9,0,/r", 0);
     printf("# a request without a client\n");
-    pid_t pid = fork();
-    if (!pid)
-        run_worker();
-    address = addresses[0];
+    pid_t pid = start_worker();
     int first = client_of("GET /r?0 HTTP/1.1\r\nHost: a\r\n\r\n");
     ok(turn_until(ed, took[0]), "a worker has the request");
     int second = ask(ed, "/r?1");
@@ -380,10 +389,7 @@ static void abandoned(void)
         turn(ed, 1);
     turn(ed, 50);
     is_int((int)(running(ed) * 10 + held(ed)), 11, "it has its place until the worker is done");
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    for (int i = 0; i < PATIENCE_MS && held(ed); i++)
-        turn(ed, 1);
+    kill_worker(ed, pid);
     is_order(ed, "1 ", "or has ended");
     close(second);
     close_edge(ed);
