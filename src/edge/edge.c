@@ -478,7 +478,8 @@ static void look_after(sr_edge *ed)
     atomic_store_explicit(&e->row->waiting, waiting, memory_order_relaxed);
     atomic_store_explicit(&e->row->waiting_since, waiting ? sr_queue_since(&ed->queue) : 0,
                           memory_order_relaxed);
-    sr_others_publish(ed, waiting);
+    if (ed->others.some)
+        sr_others_publish(ed, waiting);
     if (!waiting) {
         ed->nudged_at = 0;
         return;

@@ -158,7 +158,8 @@ typedef struct sr_neighbours { /* of others.c */
     sr_source bell;
     int bells[SR_EDGES_MAX]; /* of all places for edges, by their numbers */
     uint32_t n_bells;
-    uint64_t waiting; /* requests that wait in other edges, as read in this step of the loop */
+    bool some;        /* there are others, as read in this step of the loop, likewise: */
+    uint64_t waiting; /* requests that wait in other edges */
 } sr_neighbours;
 
 typedef struct sr_answers { /* what is answered here; set when the edge is made */

@@ -14,12 +14,6 @@ static sr_common_row *own(const sr_edge *ed)
     return &ed->others.common->row[ed->number];
 }
 
-static bool alone(const sr_edge *ed)
-{
-    return !ed->others.common || atomic_load_explicit(&ed->others.common->active, memory_order_relaxed) ==
-                                     UINT64_C(1) << ed->number;
-}
-
 static uint64_t connections(void *with)
 {
     const sr_edge *ed = with;
@@ -103,8 +97,6 @@ void sr_others_close(sr_edge *ed)
 void sr_others_publish(sr_edge *ed, uint64_t waiting)
 {
     const sr_engine *e = ed->engine;
-    if (alone(ed))
-        return;
     sr_common_row *row = own(ed);
     atomic_store_explicit(&row->connections, e->n_conns, memory_order_relaxed);
     atomic_store_explicit(&row->idle, e->deadlines.n_idle, memory_order_relaxed);
@@ -115,15 +107,16 @@ void sr_others_publish(sr_edge *ed, uint64_t waiting)
 
 void sr_others_look(sr_edge *ed)
 {
+    const sr_common *common = ed->others.common;
     ed->others.waiting = 0;
-    if (ed->others.common)
-        atomic_store_explicit(&own(ed)->turned, ed->engine->now, memory_order_relaxed);
-    if (alone(ed))
+    if (!common)
         return;
-    for (uint32_t i = 0; i < ed->others.n_bells; i++)
+    atomic_store_explicit(&own(ed)->turned, ed->engine->now, memory_order_relaxed);
+    ed->others.some = atomic_load_explicit(&common->active, memory_order_relaxed) != UINT64_C(1)
+                                                                                         << ed->number;
+    for (uint32_t i = 0; ed->others.some && i < ed->others.n_bells; i++)
         if (i != ed->number)
-            ed->others.waiting +=
-                atomic_load_explicit(&ed->others.common->row[i].waiting, memory_order_relaxed);
+            ed->others.waiting += atomic_load_explicit(&common->row[i].waiting, memory_order_relaxed);
 }
 
 void sr_others_asked(sr_edge *ed)
