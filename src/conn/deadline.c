@@ -42,7 +42,7 @@ static void start(sr_engine *e, sr_conn *c, sr_deadline *d, sr_deadline_kind kin
     sr_deadline_clear(e, c);
     d->at = at;
     d->kind = (uint8_t)kind;
-    if (at < e->deadlines.due_at)
+    if (kind != SR_DEADLINE_LOOK && at < e->deadlines.due_at)
         e->deadlines.due_at = at;
     e->deadlines.n_idle += kind == SR_DEADLINE_IDLE;
     e->deadlines.running |= 1U << kind;
@@ -111,16 +111,26 @@ sr_conn *sr_deadline_head(const sr_deadlines *d, sr_deadline_kind kind)
     return sr_deadline_conn(d->list[kind].next, kind);
 }
 
-int sr_deadlines_timeout(sr_engine *e)
+static int64_t find_due(sr_deadlines *d)
 {
-    uint32_t kinds = e->deadlines.running;
+    uint32_t kinds = d->running & ~(1U << SR_DEADLINE_LOOK);
     int64_t first = INT64_MAX;
-    for (int kind; (kind = sr_deadline_kind_next(&e->deadlines, &kinds)) >= 0;) {
-        int64_t at = sr_deadline_next(&e->deadlines, kind);
+    for (int kind; (kind = sr_deadline_kind_next(d, &kinds)) >= 0;) {
+        int64_t at = sr_deadline_next(d, kind);
         if (at < first)
             first = at;
     }
-    e->deadlines.due_at = first;
+    return first;
+}
+
+int sr_deadlines_timeout(sr_engine *e)
+{
+    sr_deadlines *d = &e->deadlines;
+    if (d->due_at <= e->now)
+        d->due_at = find_due(d);
+    int64_t first = d->due_at, look = sr_deadline_first(d, SR_DEADLINE_LOOK);
+    if (look && look < first)
+        first = look;
     if (e->listeners.again && e->listeners.again < first)
         first = e->listeners.again;
     if (first == INT64_MAX)

@@ -48,9 +48,9 @@ typedef struct sr_deadlines {
     sr_link list[SR_DEADLINE_KINDS];
     int64_t limit[SR_DEADLINE_KINDS]; /* ns */
     uint32_t running;                 /* a bit for each kind whose list may have an entry */
-    int64_t due_at;                   /* monotonic ns: none ends before this, as far as is known */
-    uint64_t n_idle;                  /* length of the list SR_DEADLINE_IDLE */
-    int waited_too_long;              /* status when SR_DEADLINE_QUEUE is over: 503 or 504 */
+    int64_t due_at;      /* monotonic ns: none ends before this, but for those of SR_DEADLINE_LOOK */
+    uint64_t n_idle;     /* length of the list SR_DEADLINE_IDLE */
+    int waited_too_long; /* status when SR_DEADLINE_QUEUE is over: 503 or 504 */
 } sr_deadlines;
 
 void sr_deadlines_init(sr_deadlines *d, const struct sr_config *config); /* takes the lengths from there */
@@ -96,7 +96,20 @@ struct sr_conn *sr_deadline_head(const sr_deadlines *d, sr_deadline_kind kind);
 /* The connection of a limit of this kind that is linked by `l`. */
 struct sr_conn *sr_deadline_conn(sr_link *l, sr_deadline_kind kind);
 
-/* ms until the next limit ends, for epoll_wait; -1: there is none. Finds due_at anew. */
+/*
+ * Whether a limit may have ended. Every request has a short one of SR_DEADLINE_LOOK, which seldom ends: were it in due_at, the loop
+ * would wake for each.
+ */
+static inline bool sr_deadlines_due(const sr_deadlines *d, int64_t now)
+{
+    return now >= d->due_at ||
+           (!sr_link_alone(&d->list[SR_DEADLINE_LOOK]) && sr_deadline_next(d, SR_DEADLINE_LOOK) <= now);
+}
+
+/*
+ * ms until the next limit ends, for epoll_wait; -1: there is none. Less after the end of a limit that was the next: due_at is found
+ * anew when it has passed.
+ */
 int sr_deadlines_timeout(struct sr_engine *e);
 
 /*

@@ -13,7 +13,7 @@ void sr_expire_due(sr_engine *e); /* of sr_expire */
  */
 static inline void sr_expire(sr_engine *e)
 {
-    if (e->now >= e->deadlines.due_at)
+    if (sr_deadlines_due(&e->deadlines, e->now))
         sr_expire_due(e);
     e->looked_at = e->now;
 }

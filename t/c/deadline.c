@@ -85,6 +85,18 @@ static void lists(sr_conn **c)
     e->now += 99 * ms + ms / 2;
     is_int(sr_deadlines_timeout(e), 1, "never to 0 before its time");
     sr_deadline_clear(e, c[1]);
+    is_int(sr_deadlines_timeout(e), 1, "a limit that was cleared may wake the loop");
+    e->now += ms;
+    ok(sr_deadlines_due(&e->deadlines, e->now) && sr_deadlines_timeout(e) > 1, "once");
+    ok(!sr_deadlines_due(&e->deadlines, e->now), "and no more");
+    x = sr_exchange_begin(e, c[1]);
+    e->deadlines.limit[SR_DEADLINE_LOOK] = 10 * ms;
+    sr_deadline_set_exchange(e, x, SR_DEADLINE_LOOK);
+    is_int(sr_deadlines_timeout(e), 10, "the limit of a request that waits counts");
+    int64_t due_at = x->deadline.at;
+    sr_deadline_clear(e, c[1]);
+    ok(sr_deadlines_timeout(e) > 1 && !sr_deadlines_due(&e->deadlines, due_at),
+       "and wakes nobody once it is cleared");
 }
 
 static void shorten(sr_conn **c)
