@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use Carp         ();
+use Errno        qw(ESRCH);
 use JSON::PP     ();
 use Scalar::Util qw(looks_like_number);
 use Sirius;
@@ -12,6 +13,15 @@ use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime time);
 
 # The last text and its meaning: JSON::PP needs 2 ms for it, and it seldom changes
 my ( $told, $reload ) = ('');
+
+# Killed between the claim of a row and the fork, or between waiting for the worker and the release of its row
+sub clear {
+    my ( $self, $generation ) = @_;
+    for my $row ( grep { $_->{pid} && $_->{generation} == $generation } $self->table ) {
+        $self->release( $row->{row} ) if $row->{pid} < 0 || !kill( 0, $row->{pid} ) && $! == ESRCH;
+    }
+    return;
+}
 
 # The edge with that number, if it runs
 sub edge {
@@ -155,6 +165,13 @@ Forgets what L</place> knows about a worker. Call it before sending C<USR2> to t
   my $row = $board->claim($generation);
 
 Returns a free row for a worker that is about to be forked, or -1 if there is none.
+
+=head2 clear
+
+  $board->clear($generation);
+
+Frees the rows that a generation which was killed has left behind: those claimed for a worker that it has not forked, and those of
+workers that it has waited for.
 
 =head2 current
 

@@ -96,6 +96,28 @@ subtest 'rows' => sub {
     is $board->row($number)->{pid}, 0, 'free again';
 };
 
+subtest 'what a generation leaves that was killed' => sub {
+    my $pid = fork // die "cannot fork: $!\n";
+    if ( !$pid ) {
+        $board->occupy( $board->claim(7), $$ );
+        POSIX::_exit(0);
+    }
+    $board->occupy( $board->claim(7), $$ );
+    $board->claim(7);
+    waitpid $pid, 0;
+    is_deeply [ sort { $a <=> $b } map { $board->row($_)->{pid} } 0 .. 2 ],
+        [ sort { $a <=> $b } -$$, $$, $pid ],
+        'a worker, one that has ended, and one that was not forked';
+    $board->clear(8);
+    is_deeply [ sort { $a <=> $b } map { $board->row($_)->{pid} } 0 .. 2 ],
+        [ sort { $a <=> $b } -$$, $$, $pid ],
+        'another generation has left nothing';
+    $board->clear(7);
+    is_deeply [ sort { $a <=> $b } map { $board->row($_)->{pid} } 0 .. 2 ], [ 0, 0, $$ ],
+        'who runs keeps its row';
+    $board->release($_) for $board->occupied;
+};
+
 subtest 'ends of workers' => sub {
     $board->exited($_) for qw(crash max-requests max-requests);
     my $exits = $board->totals->{exits};

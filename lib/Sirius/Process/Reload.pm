@@ -379,11 +379,9 @@ sub _forget {
     $self->_hear($generation);
     $self->{generations} = [ grep { $_ != $generation } @{ $self->{generations} } ];
     delete $self->{loading} if $generation == ( $self->{loading} || 0 );
-    $self->{alerts}->begin;                      # nobody has passed on the last reports of its workers
+    $self->{alerts}->begin;    # nobody has passed on the last reports of its workers
     $self->{loop}->unwatch($_) for $generation->handles;
-    $self->{scoreboard}->release( $_->{row} )    # claimed, and killed before the fork
-
-        for grep { $_->{pid} < 0 && $_->{generation} == $number } $self->{scoreboard}->table;
+    $self->{scoreboard}->clear($number);
     return;
 }
 
