@@ -123,11 +123,15 @@ sub clear {
     return values %left;
 }
 
+# Their environment tells, or their directory: a process that has set its title has lost the environment
 sub _left {
     my $self = shift;
+    my $dir  = $self->{dir};
     return map { $_->{pid} => Sirius::Test::Server::slurp("/proc/$_->{pid}/cmdline") =~ tr/\0/ /r }
         grep {
-        Sirius::Test::Server::slurp("/proc/$_->{pid}/environ") =~ /(?:\A|\0)DOCS_SANDBOX=\Q$self->{dir}\E\0/
+        Sirius::Test::Server::slurp("/proc/$_->{pid}/environ") =~ /(?:\A|\0)DOCS_SANDBOX=\Q$dir\E\0/
+            || ( readlink "/proc/$_->{pid}/cwd" || '' )
+            =~ m{\A\Q$dir\E(?:/|\z)}
         } Sirius::Test::Server->all_processes;
 }
 
