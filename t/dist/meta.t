@@ -1,6 +1,7 @@
 use strict;
 use warnings;
 use CPAN::Meta;
+use Config;
 use ExtUtils::MakeMaker;
 use File::Find qw(find);
 use FindBin;
@@ -69,5 +70,12 @@ subtest 'the Debian package' => sub {
 
 like $text{LICENSE},         qr/same terms as Perl 5/,                            'the licence';
 like slurp('lib/Sirius.pm'), qr/^=head1 LICENSE\n\nThe same terms as Perl 5\.$/m, 'which the manual names';
+
+# A unit of systemd, and cron, have another PATH than the shell in which it was installed
+SKIP: {
+    skip 'it is not built', 1 if !-e 'blib/script/sirius';
+    my ($first) = slurp('blib/script/sirius') =~ /\A(.*)/;
+    is $first, $Config{startperl}, 'the command runs with the perl that it was built for';
+}
 
 done_testing;
