@@ -543,7 +543,8 @@ sub _signal {
 sub _sockets {
     my $self = shift;
     my @own  = map { fileno $_ } @{$self}{qw(sleepers supervisor)};
-    return @own, grep {defined} $self->{audience};
+    return @own, grep {defined} $self->{audience},
+        map { fileno $_ } grep {defined} $self->{conf}{listen_sock};
 }
 
 # One worker for each of these rows
