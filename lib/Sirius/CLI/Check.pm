@@ -30,7 +30,7 @@ my @ROWS = (
         value => 'PATH',
         many  => 1,
         text  =>
-            'Ask the application for this path, with a query if it has one; repeat it for others (default: /)'
+            'Ask the application for this path, with a query if it has one; repeat it for others (default: that of --path, or /)'
     },
     {   name => 'limit',
         type => 'seconds',
@@ -57,12 +57,13 @@ sub help {
 
 sub main {
     my ( $self, @words ) = @_;
-    my @get = @{ $self->given('get') || ['/'] };
+    my @get = @{ $self->given('get') || [] };
     for my $path ( grep { !m{\A/} } @get ) {
         $self->wrong("--get $path: a path begins with /");
     }
     my $runner = $self->_read(@words);
     my $conf   = $runner->{conf};
+    @get = ( $runner->{path} // '' ) =~ m{\A/} ? $runner->{path} : '/' if !@get;
     print $runner->config_text if $runner->{all}{show_config};
     my $report = Sirius::CLI::Check::Report->new( quiet => $self->given('quiet') );
     $report->warning($_) for @{ $conf->{notices} };
@@ -183,7 +184,7 @@ The options of L<sirius>, and:
 
 =item B<--get> I<PATH>
 
-Ask the application for this path, with a query if it has one; repeat it for others (default: /).
+Ask the application for this path, with a query if it has one; repeat it for others (default: that of C<--path>, or /).
 
 =item B<--limit> I<SECONDS>
 

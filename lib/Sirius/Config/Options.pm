@@ -44,7 +44,7 @@ my @TABLE = (
         'Load MODULE before the application; may be given several times' ],
     [ 'env', 'string', 'deployment', { short => 'E', plackup => 1, passed => 1, suggest => [qw(deployment development test)], value => 'NAME' },
         'Set PLACK_ENV; "development" adds the middleware Lint, StackTrace and AccessLog' ],
-    [ 'path', 'string', undef, { plackup => 1, value => 'PATH' }, 'Mount the application at this URL path (default: /)' ],
+    [ 'path', 'mount', undef, { plackup => 1, value => 'PATH' }, 'Mount the application at this URL path (default: /)' ],
     [ 'loader', 'string', undef, { short => 'L', plackup => 1, suggest => [qw(Delayed Restarter Shotgun)], value => 'NAME' },
         'Load the application with this Plack loader: Delayed loads it in each worker, Shotgun for each request; Restarter is the
         same as --reload (default: load it once, before the workers are forked)' ],

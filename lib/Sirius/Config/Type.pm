@@ -45,6 +45,7 @@ my %CHECK = (
     hsts   => \&_hsts,
     lane   => sub { return Sirius::Config::Lane->parse(shift) },
     listen => \&_listen,
+    mount  => \&_mount,
     group  => \&_group,
     octal  => \&_octal,
     path   => \&_path,
@@ -174,6 +175,13 @@ sub _listen {
         die "$spec: the status page speaks plain HTTP only\n" if $address->{tls} && $row->{name} eq 'admin';
     }
     return \@specs;
+}
+
+# Of Plack::App::URLMap, which dies with a line of its own
+sub _mount {
+    my $value = shift;
+    die "'$value' is not the path of a URL: it begins with /\n" if $value !~ m{\A(?:https?://[^/]+)?/};
+    return $value;
 }
 
 # Normalizes a network. Bits set after the prefix are an error, as another network must have been meant
@@ -340,7 +348,7 @@ Sirius::Config::Type - values of options
 
 C<count> is a whole number; C<seconds> a number with an optional C<ms>, C<s>, C<m>, C<h> or C<d>; C<bytes> a whole number with
 an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false or empty; C<port>, C<listen>, C<dir> and
-C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<paths> is a list of these; C<octal> is an octal number
+C<string> are what they say; C<mount> is the path of a URL; C<path> is a file, returned as an absolute path, as C<dir> is; C<paths> is a list of these; C<octal> is an octal number
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<edges> is a whole number or C<auto>; C<workers> is a whole number,
 C<auto> (see L<Sirius::OS::Cpus>), C<auto*N>, or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
 perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<static> is described in L<Sirius::Config::Static>, C<lane> in L<Sirius::Config::Lane>; C<redirect> is a port, or 0 or 1 for no and yes; C<hsts> is a time with C<includeSubDomains> and C<preload> after commas, returned as the value of the header field; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.

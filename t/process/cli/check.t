@@ -96,6 +96,7 @@ subtest 'All is well' => sub {
         ],
         [ 'Delayed', q(sub { [ 200, [], [] ] }),                                    qw(-L Delayed) ],
         [ 'a mount', q(sub { die if $_[0]{SCRIPT_NAME} ne '/m'; [ 200, [], [] ] }), qw(--path /m --get /m/) ],
+        [ 'a mount by itself', q(sub { die if $_[0]{SCRIPT_NAME} ne '/m'; [ 200, [], [] ] }), qw(--path /m) ],
         )
     {
         my ( $name, $code, @args ) = @$kind;

@@ -176,6 +176,7 @@ subtest 'an address without a port, or with a wrong one, is none' => sub {
         [ qr/--admin: .*909O is not a port number/,            qw(--port 0 --admin 127.0.0.1:909O) ],
         [ qr/--host: '[.]\/a' is not a host/,                  qw(--host ./a --port 0) ],
         [ qr/--port: '5000x' is not a whole number/,           qw(--host 127.0.0.1 --port 5000x) ],
+        [ qr/--path: 'shop' is not the path of a URL/,         qw(--path shop --port 0) ],
         [ qr/has no port.*\(from \S+listen[.]conf, line 2\)/,  '--config', $conf ],
         [ qr/'localhost' has no port.*\(from SIRIUS_LISTEN\)/, { SIRIUS_LISTEN => 'localhost' } ],
         [ qr/'::1' is not an address.*\(from SIRIUS_ADMIN\)/,  qw(--port 0), { SIRIUS_ADMIN => '::1' } ],
@@ -187,7 +188,8 @@ subtest 'an address without a port, or with a wrong one, is none' => sub {
             my ( $want, @args ) = @$case;
             my $env     = ref $args[-1] ? pop @args : {};
             my $plackup = grep {/plackup/} @$command;
-            next if $plackup && "@args" =~ /--host|--port 5000x/;    # plackup puts them together by itself
+            next
+                if $plackup && "@args" =~ /--host|--path|--port 5000x/; # plackup puts them together by itself
             my ( $how, $said ) = run_once(
                 app     => $APP,
                 plain   => 1,
