@@ -10,6 +10,7 @@ my $table = <<'TEXT';
 32 22 0:41 / /mnt/with\040blank rw - cifs //host/share rw
 33 22 0:42 / /home/me/share rw shared:3 master:1 - fuse.sshfs me@host: rw
 34 22 0:43 / /vm rw - virtiofs tag rw
+35 22 0:44 /Users/me/app /app rw,nosuid - fakeowner /run/host_mark/Users rw
 TEXT
 
 for my $case (
@@ -21,6 +22,7 @@ for my $case (
     [ '/home/me/share/a'  => 'fuse.sshfs' ],
     [ '/home/me/app'      => undef ],
     [ '/vm/app'           => 'virtiofs' ],
+    [ '/app/lib'          => 'fakeowner' ],
     )
 {
     is( Sirius::OS::Mounts->remote( $case->[0], $table ), $case->[1], $case->[0] );

@@ -7,7 +7,7 @@ use Sirius::OS::Proc;
 
 # Where another machine, or the host of a virtual one, can change files without this kernel
 my $REMOTE
-    = qr/\A(?:nfs\d?|cifs|smb\d?|smbfs|9p|afs|ceph|gluster\w*|ncpfs|prl_fs|vboxsf|virtiofs|vmhgfs|fuse[.]\S+|fuse)\z/;
+    = qr/\A(?:nfs\d?|cifs|smb\d?|smbfs|9p|afs|ceph|fakeowner|gluster\w*|ncpfs|prl_fs|vboxsf|virtiofs|vmhgfs|fuse[.]\S+|fuse)\z/;
 
 # The type of the file system if it is a remote one
 sub remote {
@@ -47,8 +47,8 @@ Sirius::OS::Mounts - which file system a path is on
 
   my $type = Sirius::OS::Mounts->remote($path);
 
-The type of the file system if files in it can change without this kernel being told: NFS, SMB, and what virtual machines and
-FUSE mount. Else undef. C<$path> is absolute and without symbolic links.
+The type of the file system if files in it can change without this kernel being told: NFS, SMB, and what virtual machines, Docker
+Desktop (C<fakeowner>) and FUSE mount. Else undef. C<$path> is absolute and without symbolic links.
 
 =head1 SEE ALSO
 
