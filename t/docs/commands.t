@@ -16,7 +16,7 @@ use Sirius::Test;
 #   app        an application, in Perl: it answers a request
 #   perl       Perl that has to compile
 #   config     a file of --config: a server with it answers a request
-#   nginx, haproxy, caddy, apache, varnish, systemd, logrotate, prometheus, yaml
+#   nginx, haproxy, caddy, apache, varnish, systemd, logrotate, prometheus, yaml, apparmor, selinux
 #              a file for that program, which has to like it; skipped where the program is not installed. t/proxy/hostile.t
 #              runs those of proxies
 #   skip: WHY  nothing is tried
@@ -151,6 +151,13 @@ my %check = (
         my $kind = Sirius::Test::Server::slurp($file) =~ /^groups:/m ? 'rules' : 'config';
         return succeeds("promtool check $kind $file");
     },
+    apparmor_parser => sub {
+        return succeeds( 'apparmor_parser -Q -K ' . $sandbox->file( 'profile', shift ) );
+    },
+    checkmodule => sub {
+        my $file = $sandbox->file( 'shop.te', shift );
+        return succeeds( 'checkmodule -M -m -o ' . $sandbox->dir . "/shop.mod $file" );
+    },
     python3 => sub {
         my $file = $sandbox->file( 'some.yaml', shift );
         return succeeds("python3 -c 'import sys, yaml; assert yaml.safe_load(open(sys.argv[1]))' $file");
@@ -159,6 +166,8 @@ my %check = (
 my %program = (
     ( map { $_ => $_ } qw(caddy haproxy logrotate nginx) ),
     apache     => 'apache2',
+    apparmor   => 'apparmor_parser',
+    selinux    => 'checkmodule',
     varnish    => 'varnishd',
     prometheus => 'promtool',
     systemd    => 'systemd-analyze',
@@ -173,9 +182,15 @@ sub missing {
     my @missing  = grep { !program($_) } @programs;
     push @missing, "python3's yaml"
         if $mark eq 'yaml' && !@missing && system q(python3 -c 'import yaml' 2>/dev/null);
-    push @missing, '/dev/log'    if $text =~ /\bsyslog:/         && !-S '/dev/log';
-    push @missing, 'Mojolicious' if $text =~ /^use Mojolicious/m && !eval { require Mojolicious };
+    push @missing, '/dev/log' if $text =~ /\bsyslog:/ && !-S '/dev/log';
+    push @missing, grep { !installed($_) } $text =~ /^use ([A-Z][\w:]*)/mg if $mark eq 'app';
+    push @missing, 'DBD::SQLite' if $text =~ /\bdbi:SQLite:/ && !installed('DBD::SQLite');
     return @missing;
+}
+
+sub installed {
+    my $name = shift =~ s{::}{/}gr;
+    return grep { -e "$_/$name.pm" } @INC;
 }
 
 sub try {
@@ -198,6 +213,8 @@ SKIP: {
 subtest 'what is wrong is found' => sub {
     my %wrong = (
         apache2           => "Nonsense on\n",
+        apparmor_parser   => "profile nonsense {\n",
+        checkmodule       => "module shop 1.0;\nnonsense\n",
         varnishd          => "vcl 4.1; nonsense\n",
         caddy             => "nonsense {\n",
         config            => "# x.conf\nnonsense = 1\n",
