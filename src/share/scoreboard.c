@@ -1,6 +1,7 @@
 #include "scoreboard.h"
 
 #include "memory.h"
+#include "sequence.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +10,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { READ_TRIES = 100 }; /* a row is written in 20 ns, unless the writer loses its CPU meanwhile */
 
 static void close_keeping_errno(int fd)
 {
@@ -232,41 +231,6 @@ void sr_scoreboard_edge_exited(sr_scoreboard *s, sr_exit why)
     atomic_fetch_add_explicit(&s->shared->edge_exits[why], 1, memory_order_relaxed);
 }
 
-/* --- values of more than one word --- */
-
-/* From here to write_end readers see that the row is being written. */
-static uint32_t write_begin(_Atomic uint32_t *at)
-{
-    /* odd already: the previous writer was killed here */
-    uint32_t sequence = atomic_load_explicit(at, memory_order_relaxed) | 1;
-    atomic_store_explicit(at, sequence, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-    return sequence;
-}
-
-static void write_end(_Atomic uint32_t *at, uint32_t sequence)
-{
-    atomic_store_explicit(at, sequence + 1, memory_order_release);
-}
-
-/* Copies whole words, so it reads up to 7 bytes beyond the end. */
-static void write_bytes(_Atomic uint64_t *to, const void *from, size_t len)
-{
-    for (size_t i = 0; i * sizeof(uint64_t) < len; i++) {
-        uint64_t word;
-        memcpy(&word, (const char *)from + i * sizeof word, sizeof word);
-        atomic_store_explicit(&to[i], word, memory_order_relaxed);
-    }
-}
-
-static void read_bytes(void *to, const _Atomic uint64_t *from, size_t len)
-{
-    for (size_t i = 0; i * sizeof(uint64_t) < len; i++) {
-        uint64_t word = atomic_load_explicit(&from[i], memory_order_relaxed);
-        memcpy((char *)to + i * sizeof word, &word, sizeof word);
-    }
-}
-
 /* --- notes --- */
 
 bool sr_scoreboard_tell(sr_scoreboard *s, sr_note_of of, const char *text, size_t len)
@@ -277,10 +241,10 @@ bool sr_scoreboard_tell(sr_scoreboard *s, sr_note_of of, const char *text, size_
         return false;
     memcpy(words, text, len);
     memset((char *)words + len, 0, -len % sizeof *words);
-    uint32_t sequence = write_begin(&note->sequence);
+    uint32_t sequence = sr_sequence_begin(&note->sequence);
     atomic_store_explicit(&note->len, (uint32_t)len, memory_order_relaxed);
-    write_bytes(note->bytes, words, len);
-    write_end(&note->sequence, sequence);
+    sr_sequence_write(note->bytes, words, len);
+    sr_sequence_end(&note->sequence, sequence);
     return true;
 }
 
@@ -288,14 +252,13 @@ size_t sr_scoreboard_told(const sr_scoreboard *s, sr_note_of of, char *out)
 {
     uint64_t words[SR_NOTE_MAX / sizeof(uint64_t)];
     const sr_note *note = &s->shared->notes[of];
-    for (int i = 0; i < READ_TRIES; i++) {
-        uint32_t sequence = atomic_load_explicit(&note->sequence, memory_order_acquire);
+    for (int i = 0; i < SR_SEQUENCE_TRIES; i++) {
+        uint32_t sequence = sr_sequence_look(&note->sequence);
         uint32_t len = atomic_load_explicit(&note->len, memory_order_relaxed);
-        if (sequence & 1 || len > sizeof words)
+        if (len > sizeof words)
             continue;
-        read_bytes(words, note->bytes, len);
-        atomic_thread_fence(memory_order_acquire);
-        if (atomic_load_explicit(&note->sequence, memory_order_relaxed) == sequence) {
+        sr_sequence_read(words, note->bytes, len);
+        if (sr_sequence_holds(&note->sequence, sequence)) {
             memcpy(out, words, len);
             return len;
         }
@@ -330,7 +293,7 @@ void sr_row_begin(sr_row *row, sr_bytes method, sr_bytes target, const sr_peer *
     if (target.at != at + method.len + 1)
         at = joined(line, method, target, len);
     memcpy(from, peer, sizeof from);
-    uint32_t sequence = write_begin(&row->sequence);
+    uint32_t sequence = sr_sequence_begin(&row->sequence);
     atomic_store_explicit(&row->began, (uint64_t)began, memory_order_relaxed);
     atomic_store_explicit(&row->line_len, (uint32_t)len, memory_order_relaxed);
     atomic_store_explicit(&row->mark_len, 0, memory_order_relaxed);
@@ -338,8 +301,8 @@ void sr_row_begin(sr_row *row, sr_bytes method, sr_bytes target, const sr_peer *
     atomic_store_explicit(&row->peer[0], from[0], memory_order_relaxed);
     atomic_store_explicit(&row->peer[1], from[1], memory_order_relaxed);
     atomic_store_explicit(&row->peer[2], from[2], memory_order_relaxed);
-    write_bytes(row->line, at, len);
-    write_end(&row->sequence, sequence);
+    sr_sequence_write(row->line, at, len);
+    sr_sequence_end(&row->sequence, sequence);
 }
 
 /* A single field needs no sequence lock. */
@@ -365,10 +328,10 @@ void sr_row_mark(sr_row *row, const char *at, size_t len)
         }
         text[i] = order ? ' ' : (char)c;
     }
-    uint32_t sequence = write_begin(&row->sequence);
+    uint32_t sequence = sr_sequence_begin(&row->sequence);
     atomic_store_explicit(&row->mark_len, (uint32_t)len, memory_order_relaxed);
-    write_bytes(row->mark, text, len);
-    write_end(&row->sequence, sequence);
+    sr_sequence_write(row->mark, text, len);
+    sr_sequence_end(&row->sequence, sequence);
 }
 
 /* --- the place --- */
@@ -384,7 +347,7 @@ void sr_row_place_tell(sr_row *row, const char *file, uint32_t line)
     size_t len = strlen(file), kept = len < SR_PLACE_MAX ? len : SR_PLACE_MAX;
     memcpy(words, file + len - kept, kept);
     atomic_store_explicit(&row->place_line, line, memory_order_relaxed);
-    write_bytes(row->place, words, kept);
+    sr_sequence_write(row->place, words, kept);
     atomic_store_explicit(&row->place_len, (uint32_t)kept, memory_order_release);
 }
 
@@ -394,7 +357,7 @@ size_t sr_row_place(const sr_row *row, char *file, uint32_t *line)
     uint32_t len = atomic_load_explicit(&row->place_len, memory_order_acquire);
     if (len > SR_PLACE_MAX) /* workers can write this memory */
         return 0;
-    read_bytes(words, row->place, len);
+    sr_sequence_read(words, row->place, len);
     memcpy(file, words, len);
     *line = atomic_load_explicit(&row->place_line, memory_order_relaxed);
     return len;
@@ -403,23 +366,22 @@ size_t sr_row_place(const sr_row *row, char *file, uint32_t *line)
 /* False: the row was being written. */
 static bool read_once(const sr_row *row, sr_row_request *out)
 {
-    uint32_t sequence = atomic_load_explicit(&row->sequence, memory_order_acquire);
+    uint32_t sequence = sr_sequence_look(&row->sequence);
     out->began = atomic_load_explicit(&row->began, memory_order_relaxed);
     out->line_len = atomic_load_explicit(&row->line_len, memory_order_relaxed);
     out->status = atomic_load_explicit(&row->status, memory_order_relaxed);
     out->mark_len = out->began ? atomic_load_explicit(&row->mark_len, memory_order_relaxed) : 0;
-    if (sequence & 1 || out->line_len > SR_LINE_MAX || out->mark_len > SR_MARK_MAX)
+    if (out->line_len > SR_LINE_MAX || out->mark_len > SR_MARK_MAX)
         return false;
-    read_bytes(&out->peer, row->peer, sizeof out->peer);
-    read_bytes(out->line, row->line, out->line_len);
-    read_bytes(out->mark, row->mark, out->mark_len);
-    atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&row->sequence, memory_order_relaxed) == sequence;
+    sr_sequence_read(&out->peer, row->peer, sizeof out->peer);
+    sr_sequence_read(out->line, row->line, out->line_len);
+    sr_sequence_read(out->mark, row->mark, out->mark_len);
+    return sr_sequence_holds(&row->sequence, sequence);
 }
 
 bool sr_row_read(const sr_row *row, sr_row_request *out)
 {
-    for (int i = 0; i < READ_TRIES; i++)
+    for (int i = 0; i < SR_SEQUENCE_TRIES; i++)
         if (read_once(row, out))
             return true;
     return false;
