@@ -23,6 +23,7 @@
 #include "stream.h"
 #include "turn.h"
 #include "work.h"
+#include "calls.h"
 #include "scoreboard.h"
 #include "title.h"
 
@@ -711,6 +712,20 @@ AV *
 lanes(sr_scoreboard *self)
 CODE:
     RETVAL = sirius_board_lanes(aTHX_ self);
+OUTPUT:
+    RETVAL
+
+HV *
+calls(sr_scoreboard *self)
+CODE:
+    RETVAL = sirius_board_calls(aTHX_ self);
+OUTPUT:
+    RETVAL
+
+HV *
+exceptions(sr_scoreboard *self)
+CODE:
+    RETVAL = sirius_board_exceptions(aTHX_ self);
 OUTPUT:
     RETVAL
 

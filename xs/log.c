@@ -12,6 +12,7 @@
 #include "log.h"
 
 #include "perliol.h"
+#include "said.h"
 
 #include "base/clock.h"
 #include "log/outlet.h"
@@ -221,6 +222,8 @@ static SSize_t log_write(pTHX_ PerlIO *f, const void *data, Size_t count)
         l->len = 0;
         l->cut = false;
     }
+    if (!level_of_put)
+        sirius_said_hear(aTHX_ at, count, *level == 'e');
     if (l->plain)
         return write_all(PerlIO_fileno(f), at, count, false) ? (SSize_t)count : -1;
     if (l->cut && count && *at == '\n')

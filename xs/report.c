@@ -6,6 +6,7 @@
 #include "log.h"
 #include "log/text.h"
 #include "requestid.h"
+#include "said.h"
 #include "sirius.h"
 
 #include <time.h>
@@ -55,6 +56,25 @@ static void add_request(pTHX_ sirius *s, SV *line)
     sv_catpvs(line, ": ");
 }
 
+/* Of the request at hand, without its query. From %env, as the slot may be another request's once the response is complete. */
+static sr_bytes path_of(pTHX_ sirius *s)
+{
+    SV **sv = s->turn.env.hv ? sirius_env_fetch(aTHX_ s->turn.env.hv, "REQUEST_URI") : NULL;
+    if (!sv || !SvPOK(*sv))
+        return sr_bytes_of(NULL, 0);
+    const char *query = memchr(SvPVX(*sv), '?', SvCUR(*sv));
+    return sr_bytes_of(SvPVX(*sv), query ? (size_t)(query - SvPVX(*sv)) : SvCUR(*sv));
+}
+
+/* Counts an exception. */
+static void record(pTHX_ sirius *s, sr_bytes text)
+{
+    sr_scoreboard *board = s->row.board;
+    if (board && s->row.of != &s->row.none && !sirius_forked(s))
+        sr_scoreboard_failed(board, (uint32_t)(s->row.of - board->rows), text, path_of(aTHX_ s),
+                             (int64_t)time(NULL));
+}
+
 static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *error)
 {
     if (error)
@@ -66,6 +86,7 @@ static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *e
     if (error) {
         STRLEN len;
         const char *text = SvPV(error, len);
+        record(aTHX_ s, sr_bytes_of(text, len));
         sv_catpvs(line, ": ");
         sv_catpvn(line, text, len);
     }
@@ -78,10 +99,19 @@ static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *e
 
 void sirius_log(pTHX_ sirius *s, const char *what, SV *error)
 {
+    if (!error)
+        record(aTHX_ s, sr_bytes_of(what, strlen(what)));
     log_line(aTHX_ s, "error", what, error);
 }
 
 void sirius_warn(pTHX_ sirius *s, const char *what)
 {
     log_line(aTHX_ s, "warn", what, NULL);
+}
+
+void sirius_report_error(pTHX_ sirius *s)
+{
+    sr_bytes text = sirius_said(s);
+    if (text.len)
+        record(aTHX_ s, text);
 }

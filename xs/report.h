@@ -7,4 +7,7 @@
 void sirius_log(pTHX_ sirius *s, const char *what, SV *error);
 void sirius_warn(pTHX_ sirius *s, const char *what);
 
+/* The application has answered 500 by itself: what it has said about that counts as an exception. */
+void sirius_report_error(pTHX_ sirius *s);
+
 #endif

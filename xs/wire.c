@@ -1,6 +1,7 @@
 #include "wire.h"
 
 #include "accesslog.h"
+#include "report.h"
 #include "sirius.h"
 
 #include <errno.h>
@@ -134,10 +135,12 @@ void wire_interim(sirius *s, int status, sr_bytes fields)
     sr_worker_flush(&s->worker);
 }
 
-static void finish(sirius *s, bool now)
+static void finish(pTHX_ sirius *s, bool now)
 {
     const sirius_wire *w = &s->turn.wire;
     sirius_phase phase = w->phase;
+    if (w->status == 500 && !w->own)
+        sirius_report_error(aTHX_ s);
     atomic_store_explicit(&s->row.of->status, phase == SIRIUS_UNANSWERED ? 0 : w->status,
                           memory_order_relaxed);
     say(s, w->interim_broken            ? SR_REPLY_CUT
@@ -151,7 +154,6 @@ static void finish(sirius *s, bool now)
 void sirius_finish(pTHX_ sirius *s, bool now)
 {
     sirius_wire *w = &s->turn.wire;
-    PERL_UNUSED_CONTEXT;
     if (!s->turn.open) /* the responder or the writer has done it */
         return;
     /*
@@ -160,6 +162,6 @@ void sirius_finish(pTHX_ sirius *s, bool now)
      */
     if ((w->phase == SIRIUS_STREAMING || w->phase == SIRIUS_BROKEN) && sirius_complete(w))
         w->phase = SIRIUS_ANSWERED;
-    finish(s, now);
+    finish(aTHX_ s, now);
     s->turn.open = false;
 }

@@ -49,16 +49,20 @@ sub snapshot {
     my @workers = grep { $_->{pid} > 0 }    # it may have ended just now
         map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
     if ( !$option{quick} ) {
-        $_->{rss} = Sirius::OS::Proc->resident( $_->{pid} ) for @workers;
+        for my $worker (@workers) {
+            @{$worker}{qw(cpu rss)} = map { Sirius::OS::Proc->$_( $worker->{pid} ) } qw(cpu resident);
+        }
     }
     my @edges = map { $board->edge( $_, %option ) } 0 .. $board->edges - 1;
     for my $edge (@edges) {
         $sum{$_} += $edge->{$_} for keys %sum;
     }
     return {
+        calls        => $board->calls,
         connections  => { open => delete $sum{connections}, %sum },
         edges        => \@edges,
         edges_wanted => $board->edges / 2,               # each has a second row, for the one that replaces it
+        exceptions   => $board->exceptions,
         lanes        => $board->lanes,
         reload       => $board->reload,
         latency      => delete $totals->{latency},
@@ -160,6 +164,20 @@ scoreboard, or one of a version of Sirius with another layout.
 
 Forgets what L</place> knows about a worker. Call it before sending C<USR2> to the worker.
 
+=head2 calls
+
+  my $calls = $board->calls;
+
+Returns a hash about the calls of the application that have ended: C<calls>, how many; C<seconds>, how long they took altogether;
+C<paths>, a list of the at most 50 paths that took most of the time of late, the most first; and C<other>, all other paths together. Each
+is a hash:
+
+C<path>, without ids, such as C</user/:id/edit>; C<calls>, C<seconds> and C<errors>, those that were answered with 5xx or cut off;
+C<waited>, the seconds that these requests have waited for a worker; C<share>, its part of all the time of late, from 0 to 1; C<p50> and C<p99>
+of late, in seconds. "Of late" counts half for every five minutes ago.
+
+Calls of less than a millisecond are counted by a sample. When more than 64 paths take turns in an edge, those with the least time go to C<other>.
+
 =head2 claim
 
   my $row = $board->claim($generation);
@@ -216,6 +234,15 @@ Returns what L</edge> returns, without C<number>, C<cpu> and C<rss>. C<pid> is 0
 =head2 edges
 
 Returns the maximum number of edge processes.
+
+=head2 exceptions
+
+  my $exceptions = $board->exceptions;
+
+Returns a hash: C<count>, of all exceptions of the application, and C<last>, a list of the at most 20 kinds that have occurred last, the last first. Each
+is a hash: C<text>, the first line without addresses, numbers and ids, with its place; C<count>; C<first> and C<at>, when it has
+occurred first and last (seconds since 1970); C<path> of the last request, without ids, or an empty string. Exceptions are what the error log has
+of the application, and what it has written there in a request that it has answered with 500.
 
 =head2 exited
 
@@ -348,7 +375,7 @@ Returns the number of rows for workers.
   my $snapshot = $board->snapshot;
   my $snapshot = $board->snapshot( quick => 1 );
 
-Returns a hash of everything. With C<quick> the memory of the workers is not looked up in F</proc>. Dies if this process does not
+Returns a hash of everything. With C<quick> CPU time and memory of processes are not looked up in F</proc>. Dies if this process does not
 belong to a server.
 
 =over 4
@@ -359,7 +386,11 @@ The time in seconds since 1970, and of the monotonic clock that the rows use.
 
 =item C<workers>
 
-The rows of all workers as returned by L</row>, with C<slot>, the number of the row, and C<rss>, the resident memory of the worker in bytes.
+The rows of all workers as returned by L</row>, with C<slot>, the number of the row, C<cpu>, the CPU time of the process in seconds, and C<rss>, its resident memory in bytes.
+
+=item C<calls>, C<exceptions>
+
+See L</calls> and L</exceptions>.
 
 =item C<totals>, C<latency>, C<queue>
 

@@ -14,6 +14,7 @@
 #include "../net/descriptors.h"
 #include "../share/door.h"
 #include "../share/reply.h"
+#include "calls.h"
 #include "crew.h"
 #include "entry.h"
 #include "holder.h"
@@ -83,6 +84,7 @@ static void settle(sr_edge *ed, uint32_t slot)
 static void finish(sr_edge *ed, uint32_t slot)
 {
     sr_exchange *x = ed->entries[slot].exchange;
+    sr_calls_ended(ed, slot, !x && ed->entries[slot].late);
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
     if (x)
@@ -128,6 +130,7 @@ static void cut(sr_edge *ed, uint32_t slot)
     sr_entry *en = &ed->entries[slot];
     sr_exchange *x = en->exchange;
     bool open = sr_deliver_unanswered(ed, en);
+    sr_calls_ended(ed, slot, x ? !sr_exchange_whole(x) : en->late);
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
     if (!x)
@@ -350,6 +353,7 @@ static took taken(sr_edge *ed, uint32_t slot)
     sr_exchange *x = ed->entries[slot].exchange;
     if (x && !x->conn->borrowed)
         return TOOK_BAD;
+    sr_calls_ended(ed, slot, false);
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
     if (x)

@@ -20,6 +20,7 @@
 #include "../log/sink.h"
 #include "../net/pidfd.h"
 #include "../share/door.h"
+#include "calls.h"
 #include "crew.h"
 #include "deliver.h"
 #include "dispatch.h"
@@ -145,6 +146,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
     ed->engine->expired = expired;
     ed->engine->with = ed;
     sr_failures_open(ed);
+    sr_calls_open(ed);
     if ((err = sr_others_open(ed, s)) || (err = sr_lanes_open(ed, &s->lanes)) ||
         (err = sr_slow_open(ed, s->slow_ns, s->slow_max)))
         return err;

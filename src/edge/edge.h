@@ -8,7 +8,7 @@
  * The parts, each with a header of its own: dispatch from a complete request to the queue; deliver from a
  * worker's reply to the client; files answers from the folders of --static; plain redirects to https; answer is what these have in common; crew the workers, from hello to their
  * end; entry the request in a slot; holder which worker has it; presence whether its client is there; limits what ends a request before
- * its worker does; lanes holds requests of --lane back, lanerules says which; slow reports requests that run for long; mend what workers may have spoiled; others the limits of all edges together;
+ * its worker does; lanes holds requests of --lane back, lanerules says which; calls counts the calls of the application by path; slow reports requests that run for long; mend what workers may have spoiled; others the limits of all edges together;
  * heir connections that move to another edge; keys what TLS needs; stop the end; log the access log; report lines for the supervisor; text
  * how messages name a request; setup the command line. t/dist/floors.t has their order.
  *
@@ -170,6 +170,13 @@ typedef struct sr_answers { /* what is answered here; set when the edge is made 
     uint16_t https_port;    /* to which it redirects */
 } sr_answers;
 
+typedef struct sr_calls { /* of calls.c: the sample of short calls */
+    int64_t left;         /* ns of them until the next instant */
+    int64_t at;           /* of the last instant, in its millisecond */
+    uint64_t random;
+    sr_path_index index;
+} sr_calls;
+
 typedef struct sr_edge {
     sr_engine *engine; /* the connections and the loop; owned */
     sr_sleepers *sleepers;
@@ -201,6 +208,7 @@ typedef struct sr_edge {
     sr_neighbours others;
     sr_answers answer;
     sr_slow_log slow;
+    sr_calls calls;
     sr_untold untold[SR_FAILURES]; /* handshakes that have failed */
     struct sr_log *log;            /* NULL: there is no access log */
     struct sr_lanes *lanes;        /* NULL: there are no lanes */

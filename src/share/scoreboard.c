@@ -26,7 +26,8 @@ static void *map(int fd, size_t size, int rights)
 
 static size_t bytes_of(uint32_t slots, uint32_t edges)
 {
-    return sizeof(sr_board) + ((size_t)slots + edges) * sizeof(sr_row);
+    return sizeof(sr_board) + ((size_t)slots + edges) * sizeof(sr_row) + edges * sizeof(sr_paths) +
+           slots * sizeof(sr_exceptions);
 }
 
 /* NULL: out of memory; the mapping is then gone as well. */
@@ -34,8 +35,16 @@ static sr_scoreboard *handle(sr_board *shared, uint32_t slots, uint32_t edges, i
 {
     size_t size = bytes_of(slots, edges);
     sr_scoreboard *s = malloc(sizeof *s);
+    sr_paths *paths = (void *)&shared->rows[(size_t)slots + edges];
     if (s)
-        *s = (sr_scoreboard){shared, shared->rows, slots, edges, size, memfd};
+        *s = (sr_scoreboard){.shared = shared,
+                             .rows = shared->rows,
+                             .paths = paths,
+                             .exceptions = (void *)&paths[edges],
+                             .slots = slots,
+                             .edges = edges,
+                             .size = size,
+                             .memfd = memfd};
     else
         munmap(shared, size);
     return s;
@@ -229,6 +238,21 @@ void sr_scoreboard_exited(sr_scoreboard *s, sr_exit why)
 void sr_scoreboard_edge_exited(sr_scoreboard *s, sr_exit why)
 {
     atomic_fetch_add_explicit(&s->shared->edge_exits[why], 1, memory_order_relaxed);
+}
+
+/* --- exceptions --- */
+
+void sr_scoreboard_failed(sr_scoreboard *s, uint32_t slot, sr_bytes what, sr_bytes path, int64_t now)
+{
+    sr_exceptions_add(&s->exceptions[slot], what, path, now);
+    atomic_store_explicit(&s->rows[slot].has_failed, 1, memory_order_relaxed);
+}
+
+void sr_scoreboard_exceptions(const sr_scoreboard *s, sr_exception_sums *sums)
+{
+    for (uint32_t i = 0; i < s->slots; i++)
+        if (atomic_load_explicit(&s->rows[i].has_failed, memory_order_relaxed))
+            sr_exceptions_sum(sums, &s->exceptions[i]);
 }
 
 /* --- notes --- */

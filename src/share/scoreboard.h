@@ -17,7 +17,9 @@
  */
 #include "../net/peer.h"
 #include "counters.h"
+#include "exceptions.h"
 #include "lane.h"
+#include "paths.h"
 
 #include <stdbool.h>
 
@@ -93,6 +95,7 @@ typedef struct sr_row {
     _Atomic uint32_t mark_len;
     _Atomic uint32_t place_len;  /* 0: nobody has asked for the place, or the worker has not answered */
     _Atomic uint32_t place_line; /* where perl was when it was asked */
+    _Atomic uint32_t has_failed; /* 1: there is something in its table of exceptions */
     _Atomic uint64_t line[SR_LINE_MAX / sizeof(uint64_t)]; /* method and target */
     _Atomic uint64_t mark[(SR_MARK_MAX + 1) / sizeof(uint64_t)];
     _Atomic uint64_t place[SR_PLACE_MAX / sizeof(uint64_t)];
@@ -125,9 +128,9 @@ typedef struct sr_row_request {
 
 /*
  * Two builds can run beside each other, during an update, if they agree in this number. Increase the first part
- * when the place or the meaning of a field changes; the second is the size of a row.
+ * when the place or the meaning of a field changes; the second is of sizes.
  */
-enum { SR_SCOREBOARD_LAYOUT = 20 << 24 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 21 << 24 | (sizeof(sr_row) + sizeof(sr_paths) + sizeof(sr_exceptions)) };
 
 typedef struct sr_board {      /* the memory */
     uint32_t layout;           /* SR_SCOREBOARD_LAYOUT; the first field in every layout */
@@ -147,7 +150,7 @@ typedef struct sr_board {      /* the memory */
     _Atomic uint64_t longest_wait; /* ns that a request has waited, since the supervisor has read it */
     size_t size;                   /* bytes mapped */
     int memfd;                     /* has the same number in all processes */
-    sr_row rows[];
+    sr_row rows[]; /* behind them: an sr_paths for each edge, an sr_exceptions for each worker */
 } sr_board;
 
 /*
@@ -157,6 +160,9 @@ typedef struct sr_board {      /* the memory */
 typedef struct sr_scoreboard {
     sr_board *shared;
     sr_row *rows;
+    sr_paths *paths; /* of each edge */
+    sr_exceptions *
+        exceptions; /* of each worker; nobody touches that of a row that has not failed: it takes no memory */
     uint32_t slots, edges;
     size_t size;
     int memfd;
@@ -227,6 +233,12 @@ bool sr_scoreboard_tell(sr_scoreboard *s, sr_note_of of, const char *text, size_
  * writing
  */
 size_t sr_scoreboard_told(const sr_scoreboard *s, sr_note_of of, char *out);
+
+/* In the worker of the row: see sr_exceptions_add. */
+void sr_scoreboard_failed(sr_scoreboard *s, uint32_t slot, sr_bytes what, sr_bytes path, int64_t now);
+
+/* Adds up the exceptions of all workers in *sums, which the caller has zeroed. */
+void sr_scoreboard_exceptions(const sr_scoreboard *s, sr_exception_sums *sums);
 
 /* --- the request of a worker --- */
 

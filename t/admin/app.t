@@ -225,6 +225,12 @@ subtest 'Names that lead here' => sub {
         is status_of( $path, HTTP_HOST => undef, REMOTE_ADDR => undef ), 200, 'a unix socket';
     }
     is status_of( $_, HTTP_HOST => 'a.example' ), 200, $_ for qw(/metrics /healthz /readyz);
+    my ( undef, undef, $own )     = ask('/metrics');
+    my ( undef, undef, $foreign ) = ask( '/metrics', HTTP_HOST => 'a.example' );
+    like $own,       qr{path="/report/:id"}, 'metrics have paths';
+    unlike $foreign, qr/path/,               'which no other page may read';
+    is $foreign, join( '', grep { !/sirius_path_/ } split /^/, $own ), 'but all the rest';
+    $snapshot = Sirius::Test::Snapshot->of;
 };
 
 subtest 'Its files' => sub {

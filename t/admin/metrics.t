@@ -47,7 +47,7 @@ sub of_edges { return text( Sirius::Test::Snapshot->of_edges(@_) ) }
 
 my @two = (
     { state => 'busy', rss     => 5_000_000, private => 2_000_000, requests => 70 },
-    { rss   => undef,  private => undef }
+    { rss   => undef,  private => undef,     cpu     => undef }
 );
 my $text = of( workers => \@two );
 my $all  = samples($text);
@@ -93,6 +93,7 @@ subtest 'Counters and gauges' => sub {
         'sirius_worker_requests_total{worker="1"}'                    => 3001,
         'sirius_worker_request_age_seconds{worker="0"}'               => 0.25,
         'sirius_worker_request_age_seconds{worker="1"}'               => 0,
+        'sirius_worker_cpu_seconds_total{worker="0"}'                 => 500,
         'sirius_worker_resident_bytes{worker="0"}'                    => 5_000_000,
         'sirius_worker_private_bytes{worker="0"}'                     => 2_000_000,
         'sirius_worker_exits_total{cause="crash"}'                    => 2,
@@ -110,9 +111,10 @@ subtest 'Counters and gauges' => sub {
         'sirius_access_log_lost_lines_total'                          => 0,
         'sirius_requests_lost_total'                                  => 0,
         'sirius_slow_requests_total'                                  => 0,
+        'sirius_exceptions_total'                                     => 50,
         sprintf( 'sirius_build_info{version="1.5",perl="%vd"}', $^V ) => 1,
     );
-    my %got = map { $_ => $all->{$_} } grep { !/\Asirius_(?:request|queue)_duration_/ } keys %$all;
+    my %got = map { $_ => $all->{$_} } grep { !/\Asirius_(?:path|(?:request|queue)_duration)_/ } keys %$all;
     is_deeply \%got, \%want, 'all of them, and no other';
 };
 
@@ -300,6 +302,24 @@ subtest 'TLS' => sub {
     is_deeply named( $samples, 'sirius_tls_crl_expiry_timestamp_seconds' ),
         { 'name="A_CA"' => 1_800_000_001 },
         'CRLs likewise';
+};
+
+subtest 'Paths' => sub {
+    my %want = (
+        requests     => [ 40,  9_000, 2_000, 960 ],
+        seconds      => [ 180, 90,    18,    12 ],
+        errors       => [ 2,   47,    0,     1 ],
+        wait_seconds => [ 8,   4.5,   1,     0.5 ],
+    );
+    for my $name ( sort keys %want ) {
+        my %of;
+        @of{ map {qq(path="$_")} qw(/report/:id /books / other) } = @{ $want{$name} };
+        is_deeply named( $all, "sirius_path_${name}_total" ), \%of, $name;
+    }
+    my $none = Sirius::Test::Snapshot->of( calls => undef, exceptions => undef );
+    unlike text($none), qr/sirius_(?:path|exceptions)/, 'a snapshot without them has none';
+    $none = Sirius::Test::Snapshot->of( calls => { paths => [ { path => '/a"\\b', calls => 1 } ] } );
+    like text($none), qr{^sirius_path_requests_total\{path="/a\\"\\\\b"\} 1$}m, 'a path is escaped';
 };
 
 subtest 'Lanes' => sub {

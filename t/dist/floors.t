@@ -32,12 +32,13 @@ my %EXCEPTION = ();
 
 # The files of each folder, from the ground up: each calls only those before it
 my %ORDER = (
-    base  => 'buffer resident syscalls',
-    http  => 'date method status token coding condition range response page started target traced forwarded',
+    base => 'buffer resident syscalls',
+    http =>
+        'date method status token coding condition range fold response page started target traced forwarded',
     http1 => 'chunked write framing head',
     net   =>
         'beneath descriptors passing gate nosignal peer pidfd beside cidr lease loop needed proxyline tempfile memfile',
-    share     => 'counters door facts layout memory sleepers ring scoreboard queue',
+    share     => 'counters exceptions paths door facts layout memory sleepers ring scoreboard queue',
     log       => 'syslog sink outlet text time format parse values',
     static    => 'path types mount fields find',
     transport => 'aead keyset pair keyfiles records tlsset tls',
@@ -47,12 +48,12 @@ my %ORDER = (
         . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
     h1   => 'put end refuse decode read h1',
     edge =>
-        'lanerules holder log answer others lanes entry presence text report deliver crew files plain dispatch failures heir '
+        'lanerules holder log answer others lanes entry presence text calls report deliver crew files plain dispatch failures heir '
         . 'keys limits slow mend stop edge keeper rights sandbox setup',
     xs =>
-        'alone row ending input lazy envpool env logview logformat accesslog call turn requestid socket site file log report text trim '
+        'alone row ending input lazy envpool env logview logformat accesslog call turn requestid socket site file said log report text trim '
         . 'unchunk wire stream response forwarded responder memory shared serve work requestloop remote place loading naming pass '
-        . 'poll scoreboard signals spawn stack target lookup known snapshot judge leaf sampler title',
+        . 'poll scoreboard signals spawn stack target lookup known snapshot judge leaf sampler title calls',
 );
 
 my ( %level, %place );

@@ -93,9 +93,11 @@ sub _history {
 }
 
 sub _metrics {
-    my $self = shift;
+    my ( $self, $env ) = @_;
+    my %figures = %{ $self->_figures };
+    delete $figures{calls} if _by_other_name($env);    # paths
     my $text = Sirius::Admin::Metrics->text(
-        $self->_figures,
+        \%figures,
         version => $self->{version},
         started => $self->{started}
     );
@@ -203,7 +205,7 @@ The samples of the last five minutes, which the page asks for when it is opened;
 
 =item C</metrics>
 
-The same for Prometheus, without addresses and URLs; see L<Sirius::Admin::Metrics>.
+The same for Prometheus, without addresses and URLs, but with paths, whose ids are left out; see L<Sirius::Admin::Metrics>.
 
 =item C</healthz>
 
@@ -223,7 +225,7 @@ The page, C</status.json> and C</history.json> show who requests what, so other 
 read them. Their values are never inserted as HTML, because clients choose URLs. The Content-Security-Policy of the
 page allows only its own scripts, by their hashes. On a loopback address these three answer only if the Host field is
 an IP address or C<localhost>, because the owner of another name can make it resolve to this address. C</metrics>,
-C</healthz> and C</readyz> answer to any name.
+C</healthz> and C</readyz> answer to any name, but then without paths.
 
 =head1 METHODS
 

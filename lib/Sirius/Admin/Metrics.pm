@@ -40,6 +40,17 @@ my @METRICS = (
     [ 'queued_requests', 'gauge', 'Complete requests that are waiting for a worker.',
         sub { [ $_[0]{connections}{waiting} ] } ],
 
+    [ 'path_requests_total', 'counter', 'Calls of the application that have ended, by path.',
+        sub { _each_path( $_[0], 'calls' ) } ],
+    [ 'path_seconds_total', 'counter', 'Time that they took in the application.',
+        sub { _each_path( $_[0], 'seconds' ) } ],
+    [ 'path_errors_total', 'counter', 'Those that were answered with 5xx or cut off.',
+        sub { _each_path( $_[0], 'errors' ) } ],
+    [ 'path_wait_seconds_total', 'counter', 'Time that their requests had waited for a worker before.',
+        sub { _each_path( $_[0], 'waited' ) } ],
+    [ 'exceptions_total', 'counter', 'Exceptions of the application.',
+        sub { [ $_[0]{exceptions} && $_[0]{exceptions}{count} ] } ],
+
     [ 'lane_running_requests', 'gauge', 'Requests of a lane that have a place: with a worker, or next in the queue.',
         sub { _each_lane( $_[0], 'running' ) } ],
     [ 'lane_running_requests_limit', 'gauge', 'Largest number of requests of a lane that may run: --lane.',
@@ -96,6 +107,8 @@ my @METRICS = (
         sub { _each_worker( $_[0], sub { $_->{requests} } ) } ],
     [ 'worker_request_age_seconds', 'gauge', 'Age of the current request of a worker; 0 if it has none.',
         sub { my $now = $_[0]{now}; _each_worker( $_[0], sub { $_->{began} ? max 0, $now - $_->{began} : 0 } ) } ],
+    [ 'worker_cpu_seconds_total', 'counter', 'CPU time used by a worker process; restarts at 0 with a new process.',
+        sub { _each_worker( $_[0], sub { $_->{cpu} } ) } ],
     [ 'worker_resident_bytes', 'gauge', 'Resident memory of a worker.',
         sub { _each_worker( $_[0], sub { $_->{rss} } ) } ],
     [ 'worker_private_bytes', 'gauge', 'Memory of a worker that it shares with no other process.',
@@ -170,6 +183,13 @@ sub _each_edge {
 sub _each_lane {
     my ( $snapshot, $name ) = @_;
     return map { [ $_->{$name}, lane => $_->{name} ] } @{ $snapshot->{lanes} || [] };
+}
+
+# A path begins with "/", but for "*", so none is "other"
+sub _each_path {
+    my ( $snapshot, $name ) = @_;
+    my $calls = $snapshot->{calls} or return;
+    return map { [ $_->{$name}, path => $_->{path} // 'other' ] } @{ $calls->{paths} }, $calls->{other} || ();
 }
 
 sub _each_worker {
@@ -266,8 +286,8 @@ Sirius::Admin::Metrics - a snapshot of the server in the format of Prometheus
 The text format of Prometheus, version 0.0.4. All names begin with C<sirius_>; seconds and bytes are the units; what only grows
 ends in C<_total>. F<docs/OBSERVABILITY.md> lists the metrics.
 
-No label contains anything that clients choose, such as addresses or URLs: the number of series depends only on the
-number of workers and edges. The labels C<worker> and C<edge> are positions from 0. A successor takes over the
+No label but C<path> contains anything that clients choose, such as addresses or URLs: the number of series depends only on the
+number of workers and edges. There are at most 51 values of C<path>, which have no ids, and a snapshot without C<calls> has none of them. The labels C<worker> and C<edge> are positions from 0. A successor takes over the
 position, so recycling and reloads make no new series.
 
 The counters are sums since the start of the server. They continue over reloads and begin at 0 with a new start.

@@ -9,7 +9,7 @@ use Scalar::Util qw(looks_like_number);
 # Fields that are text even if they look like numbers; other fields are what they look like. JSON::PP takes 7
 # ms for 64 workers, this takes 2
 my %TEXT = map { $_ => 1 } qw(app client host last_client last_line last_said last_text line
-    listeners mark name state version);
+    listeners mark name path state text version);
 
 # Hashes whose values are all numbers
 my %NUMBERS = map { $_     => 1 } qw(closed edge_exits exits limits responses);

@@ -76,6 +76,8 @@ sub of {
         totals      => _totals(),
         connections => { open => 40, idle => 30, spooled => 7_000_000, waiting => 5 },
         wanted      => scalar @$workers,
+        calls       => _calls(),
+        exceptions  => _exceptions(),
         stopping    => 0,
         limits  => { max_connections => 50, max_queue => 100, queue_timeout => 30, request_timeout => 60 },
         reload  => { failed          => 0,  loading   => 0,   loading_since => 0,  ok              => 0 },
@@ -102,8 +104,47 @@ sub worker {
         last_line   => $busy ? '' : "GET /last/$slot",
         last_client => $busy ? '' : "192.0.2.$slot:4444",
         last_status => $busy ? 0  : 200,
+        cpu         => $now / 10 + $slot,
         rss         => 48_000_000,
         %change,
+    };
+}
+
+sub _calls {
+    my @names = qw(path calls seconds errors waited share p50 p99);
+    my @rows  = (
+        [ '/report/:id', 40,    180, 2,  8,   0.6,  4.5,    9 ],
+        [ '/books',      9_000, 90,  47, 4.5, 0.3,  0.008,  0.04 ],
+        [ '/',           2_000, 18,  0,  1,   0.06, 0.0091, 0.02 ],
+    );
+    my @paths;
+    for my $row (@rows) {
+        push @paths, {};
+        @{ $paths[-1] }{@names} = @$row;
+    }
+    my %other;
+    @other{@names} = ( undef, 960, 12, 1, 0.5, 0.04, 0.005, 0.1 );
+    delete $other{path};
+    return { calls => 12_000, seconds => 300, paths => \@paths, other => \%other };
+}
+
+sub _exceptions {
+    return {
+        count => 50,
+        last  => [
+            {   text  => 'no row N at lib/Shop.pm line 42',
+                count => 48,
+                first => 1_699_990_100,
+                at    => 1_699_999_990,
+                path  => '/books'
+            },
+            {   text  => 'timeout at lib/Shop/Report.pm line 7',
+                count => 2,
+                first => 1_699_993_000,
+                at    => 1_699_995_000,
+                path  => '/report/:id'
+            }
+        ]
     };
 }
 

@@ -1,0 +1,268 @@
+#include "paths.h"
+
+#include "sequence.h"
+
+#include <stdlib.h>
+
+#define HALVES_NS INT64_C(300000000000) /* "of late": 300 s */
+
+static uint64_t load(const _Atomic uint64_t *n)
+{
+    return atomic_load_explicit(n, memory_order_relaxed);
+}
+
+static void store(_Atomic uint64_t *n, uint64_t value)
+{
+    atomic_store_explicit(n, value, memory_order_relaxed);
+}
+
+/* FNV-1a, with a seed. */
+static uint64_t hash_of(uint64_t seed, const char *text, size_t len)
+{
+    uint64_t h = seed ^ UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    return h | 1;
+}
+
+/* --- one row --- */
+
+/* What it has counted, without its path. */
+static void clear(sr_path_row *row)
+{
+    _Atomic uint64_t *const counts[] = {&row->calls, &row->errors,    &row->ns,       &row->waited,
+                                        &row->late,  &row->inherited, &row->times.sum};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        store(counts[i], 0);
+    for (size_t i = 0; i < SR_HISTOGRAM_BUCKETS; i++)
+        store(&row->times.buckets[i], 0);
+}
+
+static void move(sr_path_row *to, const sr_path_row *from)
+{
+    sr_counters_add(&to->calls, load(&from->calls));
+    sr_counters_add(&to->errors, load(&from->errors));
+    sr_counters_add(&to->ns, load(&from->ns));
+    sr_counters_add(&to->waited, load(&from->waited));
+    sr_counters_add(&to->late, load(&from->late));
+    for (size_t i = 0; i < SR_HISTOGRAM_BUCKETS; i++)
+        sr_counters_add(&to->times.buckets[i], load(&from->times.buckets[i]));
+}
+
+static void halve(sr_path_row *row, unsigned times)
+{
+    store(&row->late, load(&row->late) >> times);
+    store(&row->inherited, load(&row->inherited) >> times);
+    for (size_t i = 0; i < SR_HISTOGRAM_BUCKETS; i++)
+        if (load(&row->times.buckets[i]))
+            store(&row->times.buckets[i], load(&row->times.buckets[i]) >> times);
+}
+
+static void add(sr_path_row *row, const sr_path_call *call)
+{
+    uint64_t ns = call->ns * call->units / SR_PATHS_UNIT;
+    sr_counters_add(&row->calls, call->units);
+    if (call->failed)
+        sr_counters_add(&row->errors, call->units);
+    sr_counters_add(&row->ns, ns);
+    sr_counters_add(&row->waited, call->waited_ns * call->units / SR_PATHS_UNIT);
+    sr_counters_add(&row->late, ns);
+    sr_counters_add(&row->times.buckets[sr_histogram_index(call->ns)], call->units);
+}
+
+/* --- the table --- */
+
+void sr_paths_open(sr_path_index *index, sr_paths *shared, uint64_t seed)
+{
+    *index = (sr_path_index){.shared = shared, .seed = seed};
+    if (!shared || !atomic_load_explicit(&shared->halved_at, memory_order_relaxed))
+        return;
+    for (size_t i = 0; i < SR_PATHS_MAX; i++) {
+        sr_path_row *row = &shared->rows[i];
+        char text[SR_FOLD_MAX];
+        uint32_t len = atomic_load_explicit(&row->len, memory_order_relaxed);
+        if (!len)
+            continue;
+        if (len > SR_FOLD_MAX || sr_sequence_look(&row->sequence) & 1) { /* an edge was killed there */
+            move(&shared->other, row);
+            clear(row);
+            atomic_store_explicit(&row->len, 0, memory_order_relaxed);
+            continue;
+        }
+        sr_sequence_read(text, row->text, len);
+        index->hashes[i] = hash_of(seed, text, len);
+    }
+}
+
+static void halve_all(sr_paths *shared, int64_t now)
+{
+    int64_t at = atomic_load_explicit(&shared->halved_at, memory_order_relaxed);
+    if (at > now || at <= 0) {
+        atomic_store_explicit(&shared->halved_at, now, memory_order_relaxed);
+        return;
+    }
+    int64_t times = (now - at) / HALVES_NS;
+    if (!times)
+        return;
+    for (size_t i = 0; i < SR_PATHS_MAX; i++)
+        if (atomic_load_explicit(&shared->rows[i].len, memory_order_relaxed))
+            halve(&shared->rows[i], times < 63 ? (unsigned)times : 63);
+    halve(&shared->other, times < 63 ? (unsigned)times : 63);
+    atomic_store_explicit(&shared->halved_at, at + times * HALVES_NS, memory_order_relaxed);
+}
+
+/* A free row, or that with the least time of late; of several, with the least time. */
+static size_t cheapest(const sr_path_index *index)
+{
+    uint64_t least = UINT64_MAX, least_ever = UINT64_MAX;
+    size_t found = 0;
+    for (size_t i = 0; i < SR_PATHS_MAX; i++) {
+        const sr_path_row *row = &index->shared->rows[i];
+        if (!index->hashes[i])
+            return i;
+        uint64_t ns = load(&row->late) + load(&row->inherited), ever = load(&row->ns);
+        if (ns < least || (ns == least && ever < least_ever)) {
+            least = ns;
+            least_ever = ever;
+            found = i;
+        }
+    }
+    return found;
+}
+
+static sr_path_row *begin(sr_path_index *index, uint64_t hash, const char *text, size_t len)
+{
+    size_t i = cheapest(index);
+    sr_path_row *row = &index->shared->rows[i];
+    uint64_t inherits = 0;
+    char words[SR_FOLD_MAX] = {0};
+    memcpy(words, text, len);
+    uint32_t sequence = sr_sequence_begin(&row->sequence);
+    if (index->hashes[i]) {
+        inherits = load(&row->late) + load(&row->inherited);
+        move(&index->shared->other, row);
+    }
+    clear(row);
+    store(&row->inherited, inherits);
+    sr_sequence_write(row->text, words, len);
+    atomic_store_explicit(&row->len, (uint32_t)len, memory_order_relaxed);
+    sr_sequence_end(&row->sequence, sequence);
+    index->hashes[i] = hash;
+    return row;
+}
+
+void sr_paths_add(sr_path_index *index, sr_bytes path, const sr_path_call *call, int64_t now)
+{
+    char text[SR_FOLD_MAX];
+    size_t len = sr_fold(path, text), i = 0;
+    uint64_t hash = hash_of(index->seed, text, len);
+    halve_all(index->shared, now);
+    while (i < SR_PATHS_MAX && index->hashes[i] != hash)
+        i++;
+    add(i < SR_PATHS_MAX ? &index->shared->rows[i] : begin(index, hash, text, len), call);
+}
+
+/* --- sums --- */
+
+static void sum_up(sr_path_sum *to, const sr_path_sum *from)
+{
+    to->calls += from->calls;
+    to->errors += from->errors;
+    to->ns += from->ns;
+    to->waited += from->waited;
+    to->late += from->late;
+    for (size_t i = 0; i < SR_HISTOGRAM_BUCKETS; i++)
+        sr_counters_add(&to->times.buckets[i], load(&from->times.buckets[i]));
+}
+
+static void copy(sr_path_sum *out, const sr_path_row *row)
+{
+    *out = (sr_path_sum){.calls = load(&row->calls),
+                         .errors = load(&row->errors),
+                         .ns = load(&row->ns),
+                         .waited = load(&row->waited),
+                         .late = load(&row->late)};
+    for (size_t i = 0; i < SR_HISTOGRAM_BUCKETS; i++)
+        store(&out->times.buckets[i], load(&row->times.buckets[i]));
+}
+
+/* False: it is free. `certain`: whether it has taken more than it has inherited. */
+static bool read_row(const sr_path_row *row, sr_path_sum *out, bool *certain)
+{
+    for (int i = 0; i < SR_SEQUENCE_TRIES; i++) {
+        uint32_t sequence = sr_sequence_look(&row->sequence);
+        uint32_t len = atomic_load_explicit(&row->len, memory_order_relaxed);
+        if (!len)
+            return false;
+        if (len > SR_FOLD_MAX)
+            continue;
+        copy(out, row);
+        *certain = out->late >= load(&row->inherited);
+        sr_sequence_read(out->text, row->text, len);
+        out->len = len;
+        if (!sr_sequence_holds(&row->sequence, sequence))
+            continue;
+        for (uint32_t c = 0; c < len; c++) /* workers can write here */
+            out->text[c] = out->text[c] > ' ' && out->text[c] < 0x7f ? out->text[c] : '?';
+        return true;
+    }
+    return false;
+}
+
+static int most_first(const void *a, const void *b)
+{
+    const sr_path_sum *x = a, *y = b;
+    if (x->late != y->late)
+        return x->late < y->late ? 1 : -1;
+    if (x->ns != y->ns)
+        return x->ns < y->ns ? 1 : -1;
+    size_t len = x->len < y->len ? x->len : y->len;
+    int order = memcmp(x->text, y->text, len);
+    return order ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+/* The sum for this path among the first n; at n, a new one. */
+static sr_path_sum *sum_of(sr_path_sum *all, size_t n, const sr_path_sum *row)
+{
+    size_t i = 0;
+    while (i < n && (all[i].len != row->len || memcmp(all[i].text, row->text, row->len) != 0))
+        i++;
+    if (i == n)
+        all[i] = (sr_path_sum){.len = 0};
+    return &all[i];
+}
+
+size_t sr_paths_sum(const sr_paths *tables, size_t n, sr_path_sum out[SR_PATHS_SHOWN_MAX + 1])
+{
+    sr_path_sum *all = malloc((n * SR_PATHS_MAX + 1) * sizeof *all), row, other = {.len = 0};
+    size_t used = 0;
+    if (!all)
+        return 0;
+    for (size_t t = 0; t < n; t++) {
+        if (!atomic_load_explicit(&tables[t].halved_at, memory_order_relaxed))
+            continue; /* nobody has used it: it takes no memory */
+        for (size_t i = 0; i < SR_PATHS_MAX; i++) {
+            bool certain = false;
+            if (!read_row(&tables[t].rows[i], &row, &certain))
+                continue;
+            sr_path_sum *to = certain ? sum_of(all, used, &row) : &other;
+            if (to == &all[used]) {
+                memcpy(to->text, row.text, row.len);
+                to->len = row.len;
+                used++;
+            }
+            sum_up(to, &row);
+        }
+        copy(&row, &tables[t].other);
+        sum_up(&other, &row);
+    }
+    if (used)
+        qsort(all, used, sizeof *all, most_first);
+    for (size_t i = SR_PATHS_SHOWN_MAX; i < used; i++)
+        sum_up(&other, &all[i]);
+    used = used < SR_PATHS_SHOWN_MAX ? used : SR_PATHS_SHOWN_MAX;
+    memcpy(out, all, used * sizeof *all);
+    out[used] = other;
+    free(all);
+    return used + 1;
+}

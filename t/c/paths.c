@@ -1,0 +1,186 @@
+/* paths: the table of paths, who is in it, and that its sums stay true. */
+#include "share/paths.h"
+
+#include "tap.h"
+
+#include <stdlib.h>
+
+#define SECOND INT64_C(1000000000)
+
+static sr_paths tables[2];
+static sr_path_index edge;
+static sr_path_sum sums[SR_PATHS_SHOWN_MAX + 1];
+static int64_t now = SECOND;
+
+static void begin(void)
+{
+    memset(tables, 0, sizeof tables);
+    sr_paths_open(&edge, &tables[0], 7);
+}
+
+static void call_units(const char *path, double ms, uint64_t units, bool failed)
+{
+    sr_path_call call = {.ns = (uint64_t)(ms * 1e6), .waited_ns = 2000000, .units = units, .failed = failed};
+    sr_paths_add(&edge, sr_bytes_of(path, strlen(path)), &call, now);
+}
+
+static void call(const char *path, double ms)
+{
+    call_units(path, ms, SR_PATHS_UNIT, false);
+}
+
+/* The sum for a path; "": of the others. NULL: it is not shown. */
+static const sr_path_sum *of(const char *path)
+{
+    size_t n = sr_paths_sum(tables, 2, sums);
+    for (size_t i = 0; i < n; i++)
+        if (sums[i].len == strlen(path) && memcmp(sums[i].text, path, sums[i].len) == 0)
+            return &sums[i];
+    return NULL;
+}
+
+static double total_ms(void)
+{
+    double ms = 0;
+    size_t n = sr_paths_sum(tables, 2, sums);
+    for (size_t i = 0; i < n; i++)
+        ms += (double)sums[i].ns / 1e6;
+    return ms;
+}
+
+static void counts(void)
+{
+    begin();
+    is_int((long long)sr_paths_sum(tables, 2, sums), 1, "of nothing: the others");
+    call("/user/1", 3);
+    call("/user/2?", 5);
+    call("/user/2", 5);
+    call_units("/user/3", 7, SR_PATHS_UNIT, true);
+    call_units("/cheap", 0.5, 20 * SR_PATHS_UNIT + SR_PATHS_UNIT / 2, false);
+    const sr_path_sum *s = of("/user/:id");
+    ok(s && s->calls == 3 * SR_PATHS_UNIT && s->errors == SR_PATHS_UNIT, "three calls, one has failed");
+    ok(s && s->ns == 15000000 && s->waited == 6000000 && s->late == s->ns, "and their times");
+    ok(s && sr_histogram_quantile(&s->times, 0.5) > 4e6 && sr_histogram_quantile(&s->times, 0.5) < 6e6,
+       "half of them took no more than 5 ms");
+    s = of("/cheap");
+    ok(s && s->calls == 20 * SR_PATHS_UNIT + SR_PATHS_UNIT / 2 && s->ns == 10250000 && s->waited == 41000000,
+       "a call that stands for several");
+    sr_paths_sum(tables, 2, sums);
+    ok(memcmp(sums[0].text, "/user/:id", 9) == 0, "the most time first");
+
+    sr_path_index other;
+    sr_paths_open(&other, &tables[1], 8);
+    sr_path_call c = {.ns = 1000000, .units = SR_PATHS_UNIT};
+    sr_paths_add(&other, SR_BYTES("/user/4"), &c, now);
+    ok(of("/user/:id") && of("/user/:id")->calls == 4 * SR_PATHS_UNIT, "edges add up");
+    sr_paths_open(&edge, &tables[0], 9);
+    call("/user/5", 1);
+    ok(of("/user/:id")->calls == 5 * SR_PATHS_UNIT && of("/user/:id")->ns == 17000000,
+       "another edge in the same place goes on");
+}
+
+/* A hundred thousand invented paths: the table is as large, and what takes time stays in it */
+static void hostile(void)
+{
+    char path[64];
+    double spent = 0;
+    begin();
+    for (int i = 0; i < 100000; i++) {
+        snprintf(path, sizeof path, "/invented-%c%c-%c", 'a' + i % 26, 'a' + i / 26 % 26, 'a' + i / 676 % 26);
+        path[16] = '\0';
+        if (i % 26 == 0)
+            snprintf(path + 13, sizeof path - 13, "x%cy%c%c", 'a' + i % 17, 'a' + i % 13, 'a' + i % 11);
+        call(path, 1);
+        spent += 1;
+        if (i % 10 == 0) {
+            call("/checkout", 2); /* a sixth of the time */
+            call("/search", 0.5);
+            spent += 2.5;
+        }
+    }
+    const sr_path_sum *checkout = of("/checkout"), *search = of("/search");
+    ok(checkout && checkout->calls == 10000 * SR_PATHS_UNIT && checkout->ns == 20000000000,
+       "a path that takes time is in the table for all of it");
+    ok(search && search->calls >= 9900 * SR_PATHS_UNIT, "and one that takes a twenty-fifth");
+    sr_paths_sum(tables, 2, sums);
+    ok(memcmp(sums[0].text, "/checkout", 9) == 0, "the first is the first");
+    size_t n = sr_paths_sum(tables, 2, sums);
+    ok(n <= SR_PATHS_SHOWN_MAX + 1, "no more rows than may be shown");
+    int invented = 0;
+    for (size_t i = 0; i < n; i++)
+        invented += sums[i].len > 10 && memcmp(sums[i].text, "/invented-", 10) == 0;
+    if (!ok(invented < 10, "hardly any invented path is shown"))
+        printf("# %d of %zu\n", invented, n);
+    if (!ok(total_ms() > spent - 0.5 && total_ms() < spent + 0.5, "the sum of all is true"))
+        printf("# %f of %f\n", total_ms(), spent);
+    bool used = true;
+    for (int i = 0; i < SR_PATHS_MAX; i++)
+        used = used && edge.hashes[i];
+    ok(used, "all rows are in use");
+}
+
+static void of_late(void)
+{
+    char path[32];
+    begin();
+    for (int i = 0; i < SR_PATHS_MAX; i++) {
+        snprintf(path, sizeof path, "/old-%c%c", 'a' + i / 26, 'a' + i % 26);
+        call(path, 1000);
+    }
+    call("/new", 30);
+    ok(!of("/new") && of("")->ns == 14030000000, "a new path has to take more than it has inherited");
+    now += 300 * 5 * SECOND;
+    call("/new", 32);
+    ok(of("/new") && of("/new")->ns == 62000000, "which is less after a while");
+    ok(of("/old-bb") && of("/old-bb")->ns == 1000000000 && of("/old-bb")->late < 32000000,
+       "what was long ago does not decide about the order, but is not forgotten");
+    sr_paths_sum(tables, 2, sums);
+    ok(memcmp(sums[0].text, "/new", 4) == 0, "what takes time now is the first");
+    now += 300 * 1000 * SECOND;
+    call("/newer", 1);
+    ok(of("/newer")->late == 1000000 && of("/old-ab")->late == 0 && !of("/new"),
+       "after days all of that is over, and the least goes");
+    now -= 300 * 1000 * SECOND;
+    call("/newer", 1);
+    ok(of("/newer")->ns == 2000000, "a clock that is behind harms nothing");
+}
+
+/* Workers can write the table: an edge and a reader survive whatever is there */
+static void scribbled(void)
+{
+    srandom(3);
+    bool sound = true;
+    for (int i = 0; i < 300; i++) {
+        unsigned char *bytes = (unsigned char *)tables;
+        for (int j = 0; j < 20000; j++)
+            bytes[(size_t)random() % sizeof tables] = (unsigned char)random();
+        if (i % 3 == 0)
+            sr_paths_open(&edge, &tables[0], (uint64_t)i);
+        call("/one", 1);
+        call("/two", 20);
+        size_t n = sr_paths_sum(tables, 2, sums);
+        sound = sound && n >= 1 && n <= SR_PATHS_SHOWN_MAX + 1;
+        for (size_t r = 0; r < n; r++) {
+            sound = sound && sums[r].len <= SR_FOLD_MAX;
+            for (uint32_t c = 0; c < sums[r].len; c++)
+                sound = sound && sums[r].text[c] > ' ' && sums[r].text[c] < 0x7f;
+        }
+    }
+    ok(sound, "lengths and characters are checked");
+    for (int i = 0; i < SR_PATHS_MAX; i++) {
+        tables[0].rows[i].len = 4;
+        tables[0].rows[i].sequence = 1;
+    }
+    sr_paths_open(&edge, &tables[0], 1);
+    call("/again", 1);
+    ok(edge.hashes[0] && !edge.hashes[1], "rows that an edge was killed in are given up");
+}
+
+int main(void)
+{
+    counts();
+    hostile();
+    of_late();
+    scribbled();
+    return done_testing();
+}
