@@ -112,9 +112,9 @@ sub _preload {
             require $name;
             1;
         } ? undef : "$@";
-        my ($inside)
-            = grep { !$before{$_} && defined $INC{$_} && !ref $INC{$_} && $files->is_inside( $INC{$_} ) }
-            keys %INC;
+        my ($inside) = grep {
+            !$before{$_} && defined $INC{$_} && !ref $INC{$_} && -f $INC{$_} && $files->is_inside( $INC{$_} )
+        } keys %INC;    # "(set by Moose)" is no file
         $why = "it loads $INC{$inside}"           if !defined $why && defined $inside;
         $why = 'it keeps a socket or a pipe open' if !defined $why && grep { !$before{$_} } _sockets();
         $why = 'it changes the directory'         if !defined $why && ( Cwd::getcwd() // '' ) ne $here;
