@@ -3,7 +3,8 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
-use File::Temp ();
+use File::Temp  ();
+use Time::HiRes qw(time);
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Browser;
@@ -69,9 +70,25 @@ for my $case (
             }
         );
     };
-    ok $color->('rgb(0, 0, 255)'), "$name: the style sheet";
+    ok $color->('rgb(0, 0, 255)'),                                         "$name: the style sheet";
+    ok $browser->comes(q{(window.events = (window.events || 0) + 1) > 3}), 'the page has settled';
+    $browser->value(
+        q{window.mark = 1; window.seen = 0;
+        new MutationObserver(() => 0).observe(document.head, { childList: true });
+        window.look = setInterval(() => { if (getComputedStyle(document.body).color === 'rgb(255, 0, 0)') { window.seen = Date.now(); clearInterval(window.look); } }, 2); 1}
+    );
+    my $saved = 1000 * time;
     $dev->write( 'public/css/s.css', 'body { color: rgb(255, 0, 0) }' );
     ok $color->('rgb(255, 0, 0)'), 'and what was saved';
+    is $browser->value('window.mark'), 1, 'in the same page, which was not loaded again';
+    is $browser->value(q{document.querySelectorAll('link').length}), 1, 'with one link';
+    note sprintf '%.0f ms after it was saved', $browser->value('window.seen') - $saved;
+    is $dev->reloads, 0, 'the application was not loaded again either';
+    $dev->write( 'public/css/s.css', 'body { color: rgb(0, 255, 0) }' );
+    ok $color->('rgb(0, 255, 0)'), 'and once more';
+    $dev->write( 'public/css/other.css', 'p { }' );
+    ok $browser->comes('window.mark === undefined'),
+        'a style sheet that the page has no link to: it is loaded again';
     $dev->stop;
 }
 

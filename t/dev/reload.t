@@ -119,10 +119,13 @@ subtest 'a style sheet of --static: the edge has it at once, and the application
     my $page = $dev->connect;
     $page->send( request( sprintf 'GET /__sirius/live?%d', 1000 * time ) );
     like $page->some( 100, 5 ), qr/event: generation/, 'a page is open';
-    for my $name (qw(a/s.css p.html)) {
+    for my $case ( [ 'a/s.css' => qr/event: styles\ndata: \["s\.css"\]/ ],
+        [ 'p.html' => qr/event: generation/ ] )
+    {
+        my ( $name, $event ) = @$case;
         $dev->write( "public/$name", "new $name" );
         is $dev->ask("GET /assets/$name")->body, "new $name", "$name: the new one";
-        like $page->some( 20, 10 ), qr/event: generation/, 'the page is told';
+        like $page->some( 20, 10 ), $event, 'the page is told';
         is $dev->ask('GET /')->body, $pid, 'the application was not loaded again';
     }
     is $dev->ask("GET $_")->header('Cache-Control'), 'no-cache', "$_: browsers ask whether it has changed"

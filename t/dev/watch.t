@@ -26,11 +26,17 @@ subtest 'files of the folder' => sub {
     ok $dev->answers('one'), 'a template';
     $dev->save( 'views/index.tt', 'two' );
     ok $dev->answers('two'), 'changed';
-    for my $name ( 'config.yml', '.env', 'environments/development.yml', 'public/css/a.css', 'a.ini' ) {
+    for my $name ( 'config.yml', '.env', 'environments/development.yml', 'a.css', 'a.ini' ) {
         $dev->write( $name, 'x' );
         ok $dev->wait_log( qr/: \Q$name\E changed\n(?:.*\n)*?.*reload completed/, 20 ), $name
             or diag $dev->log;
     }
+    my $reloads = $dev->reloads;
+    $dev->write( 'public/css/a.css', 'x' );
+    $dev->write( 'b.ini',            'x' );
+    ok $dev->wait_log( qr/: b\.ini changed\n(?:.*\n)*?.*reload completed/, 20 ), 'the last one';
+    is $dev->reloads, $reloads + 1, 'but a style sheet in public is for browsers alone';
+    unlike $dev->log, qr/a\.css and|public/, 'and not named';
     $dev->stop;
 };
 

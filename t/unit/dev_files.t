@@ -80,6 +80,11 @@ subtest 'what the edge alone serves' => sub {
         for "$top/views/a.css", "$top/public/manifest.json", "$top/public/x.pm", "$top/public/watched/a.css",
         "$top/a.css",
         "$top/public/x.tt";
+    my $without = Sirius::Dev::Files->new( app => "$top/app.psgi", watch => ["$top/public/watched"] );
+    ok $without->is_asset("$top/$_"), "without --static: $_"
+        for qw(public/css/a.css root/static/a.css htdocs/a.css);
+    ok !$without->is_asset("$top/$_"), "not $_"
+        for qw(a.css views/a.css public/a.js public/index.html public/watched/a.css);
 };
 
 subtest 'what counts' => sub {

@@ -3,12 +3,16 @@ package Sirius::Dev::Audience;
 use strict;
 use warnings;
 
-use POSIX ();
+use File::Basename qw(basename);
+use JSON::PP       ();
+use POSIX          ();
 use Sirius::Dev::LiveReload;
 use Sirius::OS::Inherit;
 use Sirius::OS::Passing;
 use Socket      qw(AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL PF_UNSPEC SOCK_SEQPACKET);
 use Time::HiRes qw(time);
+
+my $JSON = JSON::PP->new->ascii;
 
 use constant {
     MISSED => 10,     # seconds in which a page may be on its way here; then it is one that a browser has kept
@@ -23,24 +27,28 @@ sub act {
         POSIX::close($_) for @more;
         next if !defined $fd;
         my $client = eval { Sirius::OS::Inherit->take_handle($fd) } or next;
-        next if defined $self->{id} && $id ne $self->{id} && !_send( $client, $self->{id} );
+        next if defined $self->{id} && $id ne $self->{id} && !_send( $client, generation => $self->{id} );
         next
             if $made
             && $made / 1000 < ( $self->{again_at} || 0 )
             && time - $self->{again_at} < MISSED
-            && !_send( $client, $self->{again} );
+            && !_send( $client, generation => "again $self->{again_at}" );
         push @{ $self->{clients} }, $client;
         shift @{ $self->{clients} } while @{ $self->{clients} } > MOST;
     }
     return;
 }
 
-# All pages show the same code once more, with the files that have changed
+# All pages show the same code once more, with the files that have changed. With style sheets alone they stay, and use these
 sub again {
-    my $self = shift;
+    my ( $self, @paths ) = @_;
     $self->{again_at} = time;
-    $self->{again}    = "again $self->{again_at}";
-    $self->{clients}  = [ grep { _send( $_, $self->{again} ) } @{ $self->{clients} } ];
+    my $are_styles = @paths && !grep { !/[.]css\z/i } @paths;
+    my @event
+        = $are_styles
+        ? ( styles => $JSON->encode( [ map { _name($_) } @paths ] ) )
+        : ( generation => "again $self->{again_at}" );
+    $self->{clients} = [ grep { _send( $_, @event ) } @{ $self->{clients} } ];
     return;
 }
 
@@ -59,16 +67,23 @@ sub new {
 sub tell {
     my ( $self, $id ) = @_;
     $self->{id}      = $id;
-    $self->{clients} = [ grep { _send( $_, $id ) } @{ $self->{clients} } ];
+    $self->{clients} = [ grep { _send( $_, generation => $id ) } @{ $self->{clients} } ];
     return;
 }
 
 # The end that workers use
 sub theirs { return shift->{theirs} }
 
+# Of a file, as the last part of an address may have it
+sub _name {
+    my $name = basename(shift);
+    my $copy = $name;
+    return utf8::decode($copy) ? $copy : $name;
+}
+
 sub _send {
-    my ( $client, $id ) = @_;
-    return send $client, Sirius::Dev::LiveReload->event($id), MSG_DONTWAIT | MSG_NOSIGNAL;
+    my ( $client, @event ) = @_;
+    return send $client, Sirius::Dev::LiveReload->event(@event), MSG_DONTWAIT | MSG_NOSIGNAL;
 }
 
 1;

@@ -21,8 +21,11 @@ my %SOURCE = map { $_ => 1 } qw(
     al cgi ep epl fcgi handlebars hbs jinja liquid mas mc mhtml mt mustache pl pm pod psgi t tmpl tpl tt tt2 tx vue xsl xslt
 );
 
-# Those that browsers get and applications do not read when they are loaded, as they do with a manifest in JSON
-my %ASSET = map { $_ => 1 } qw(css htm html js md mjs svg txt xhtml);
+# What an application may read when it is loaded even from a folder of --static, as the names that a bundler has given to files
+my %MANIFEST = map { $_ => 1 } qw(json json5 toml yaml yml);
+
+# Folders whose style sheets go to browsers
+my %PUBLIC = map { $_ => 1 } qw(htdocs public static);
 
 # Folders of what tools write
 my %TOOLS = map { $_ => 1 } qw(blib cover_db node_modules nytprof);
@@ -75,11 +78,15 @@ sub folders {
     return \@all;
 }
 
-# Whether the edge alone serves it: a style sheet below a folder of --static
+# Whether browsers alone read it: a file below a folder of --static, a style sheet in a public folder of the application
 sub is_asset {
     my ( $self, $path ) = @_;
-    return 0 if $path !~ /[.](\w+)\z/ || !$ASSET{ lc $1 } || _in_one( $path, $self->{watch} );
-    return _in_one( $path, $self->{static} ) ? 1 : 0;
+    return 0 if $path !~ /[.](\w+)\z/ || _in_one( $path, $self->{watch} );
+    my $suffix = lc $1;
+    return $SOURCE{$suffix} || $MANIFEST{$suffix} ? 0 : 1 if _in_one( $path, $self->{static} );
+    return 0                                              if $suffix ne 'css';
+    my ($top) = sort { length $b <=> length $a } grep { index( $path, "$_/" ) == 0 } @{ $self->{trees} };
+    return defined $top && ( any { $PUBLIC{$_} } split m{/}, substr $path, length $top ) ? 1 : 0;
 }
 
 # A name that is never a change, even of a file that was loaded
@@ -248,8 +255,8 @@ A reference to a list of all folders to be watched, or of those below one; undef
 
   next if $files->is_asset('/srv/app/public/shop.css');
 
-Whether the edge alone serves this file: a style sheet, script, picture, text or page below a directory of C<--static>. Not if that
-contains the application as well.
+Whether browsers alone read this file: it is below a directory of C<--static>, unless that contains the application as well, or the file
+is code, a template or data in JSON, TOML or YAML; or it is a style sheet below a folder named F<htdocs>, F<public> or F<static>.
 
 =head2 is_excluded
 

@@ -16,8 +16,28 @@ my $SCRIPT = <<'JS';
     const [path, query] = document.currentScript.src.split(/[?]/);
     const [pid, time, number, made] = query.split('.'), shown = [pid, time, number].join('.');
     const events = new EventSource(path.replace(/[.]js$/, made ? '?' + made : ''));
-    events.addEventListener('generation', event => {
-        if (event.data !== shown) { events.close(); location.reload(); }
+    const again = () => { events.close(); location.reload(); };
+    const file = link => {
+        const url = new URL(link.href, location);
+        try { return url.origin === location.origin && decodeURIComponent(url.pathname.split('/').pop()); } catch { return false; }
+    };
+    events.addEventListener('generation', event => { if (event.data !== shown) again(); });
+
+    // A new link beside the old one, which goes when the new one is there: the page is never without a style
+    events.addEventListener('styles', event => {
+        const all = [...document.querySelectorAll('link[rel~="stylesheet"][href]')].filter(link => !link.dataset.siriusNext);
+        const links = JSON.parse(event.data).map(name => all.filter(link => file(link) === name));
+        if (links.some(of => !of.length)) return again();
+        for (const old of new Set(links.flat())) {
+            const link = old.cloneNode(), url = new URL(old.href, location);
+            url.searchParams.set('sirius', Date.now());
+            link.href = url.href;
+            link.removeAttribute('integrity');
+            old.dataset.siriusNext = 1;
+            link.onload = () => old.remove();
+            link.onerror = again;
+            old.after(link);
+        }
     });
     addEventListener('pagehide', () => events.close());
 })();
@@ -35,8 +55,8 @@ sub call {
 
 # What an event is on the wire
 sub event {
-    my ( $class, $id ) = @_;
-    return "event: generation\ndata: $id\n\n";
+    my ( $class, $name, $data ) = @_;
+    return "event: $name\ndata: $data\n\n";
 }
 
 # For a page
@@ -119,7 +139,7 @@ sub _subscribe {
         my $fd = $socket && fileno $socket;
         return $responder->( [ 503, [ 'Content-Type' => 'text/plain' ], ["no connection\n"] ] )
             if !defined $fd || $fd < 0;
-        syswrite $socket, $head . $self->event($id);
+        syswrite $socket, $head . $self->event( generation => $id );
         my ($made) = ( $env->{QUERY_STRING} // '' ) =~ /\A(\d{1,15})\z/;
         Sirius::OS::Passing->send( fileno $self->{line}, join( q( ), $id, $made || () ), $fd );
         return;
@@ -152,6 +172,9 @@ for (C<X-Requested-With>, C<HX-Request>, a C<Sec-Fetch-Dest> other than C<docume
 The script connects to F</__sirius/live>. The worker passes the connection to the supervisor (L<Sirius::Dev::Audience>), so an open page
 occupies no worker. TIME is when the page was made: a style sheet that has changed since then may be missing in it.
 
+When only style sheets have changed the page stays: links to files of these names, of the same server, are replaced by new
+ones. If the page has none, as with C<@import>, it is loaded again.
+
 A Content-Security-Policy must allow the script and the connection: C<script-src 'self'; connect-src 'self'> is enough, since
 both come from the same server. With a policy of nonces or hashes alone the browser refuses the script, and says so in its
 console; nothing else changes.
@@ -164,7 +187,9 @@ The method of L<Plack::Middleware>.
 
 =head2 event
 
-  my $bytes = Sirius::Dev::LiveReload->event($id);
+  my $bytes = Sirius::Dev::LiveReload->event( generation => $id );
+
+An event for the script: C<generation> with the name of the code that serves, or C<styles> with the names of style sheets in JSON.
 
 =head2 script
 

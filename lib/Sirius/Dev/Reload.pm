@@ -511,7 +511,7 @@ sub _without_assets {
     my ( $self,    @changed ) = @_;
     my ( $session, $watcher ) = @{$self}{qw(session watcher)};
     my %asset = map { $_ => 1 } grep { !$watcher->follows($_) && $session->files->is_asset($_) } @changed;
-    $session->audience->again if %asset && $session->audience;
+    $session->audience->again( sort keys %asset ) if %asset && $session->audience;
     return grep { !$asset{$_} } @changed;
 }
 
