@@ -105,27 +105,4 @@ subtest 'after --load-timeout' => sub {
     $dev->stop;
 };
 
-subtest 'exceptions of requests' => sub {
-    my $dev = Sirius::Test::Dev->start("sub { die 'in the request' }\n");
-    my $r   = $dev->ask( 'GET /', 'Accept: text/html' );
-    is $r->status, 500, 'the status';
-    like $r->body, qr/in the request/, 'with its reason';
-    like $r->body, qr/class="frame"/,  'and the stack, by StackTrace';
-    my @pages = $r->body =~ /<title/gi;
-    is @pages, 1, 'once';
-    unlike $r->body, qr/Sirius::/, 'without the frames of the server';
-    my ($terminal) = $dev->log =~ /^(in the request.*?)(?=^\S|\z)/ms;
-    like $terminal,   qr/Plack::Middleware/, 'on the terminal, too';
-    unlike $terminal, qr/Sirius/,            'without those of the server';
-    $dev->save( 'app.psgi',
-        "use Plack::Builder;\nbuilder { enable 'StackTrace'; sub { die 'wrapped' } };\n" );
-    ok $dev->answers(qr/wrapped/), 'an application that has it already';
-    @pages = $dev->ask( 'GET /', 'Accept: text/html' )->body =~ /<title/gi;
-    is @pages, 1, 'once';
-    $dev->stop;
-    $dev = Sirius::Test::Dev->start( "sub { die 'in the request' }\n", '--no-default-middleware' );
-    unlike $dev->ask('GET /')->body, qr/in the request/, '--no-default-middleware: no';
-    $dev->stop;
-};
-
 done_testing;

@@ -137,9 +137,9 @@ sub prepare_devel {
     my ( $self, $build ) = @_;
     my $app = sub { Sirius::Worker->check_app( $build->(@_) ) };    # Lint would name a line of its own
     my $whole
-        = !$self->{dev} ? $self->SUPER::prepare_devel($app)
-        : $self->{default_middleware}
-        ? $self->apply_middleware( $self->apply_middleware( $app, 'Lint' ), 'StackTrace' )
+        = !$self->{dev}               ? $self->SUPER::prepare_devel($app)
+        : $self->{default_middleware} ? $self->apply_middleware( $self->apply_middleware( $app, 'Lint' ),
+        '+Sirius::Dev::Trap', $self->{dev}{session}->trap )
         : $app;
     Sirius::Dev::Frames->install if $self->{default_middleware};
     return $whole;
@@ -250,6 +250,16 @@ sub _develop {
     return;
 }
 
+# What links in error pages lead to
+sub _editor {
+    my ( $self, $conf ) = @_;
+    require Sirius::Dev::Editor;
+    my $editor = eval { Sirius::Dev::Editor->new( $conf->{editor} ) };
+    chomp( my $error = $@ );
+    Sirius::Config::Options->fail( "--editor: $error", $self->{from}{editor} ) if !$editor;
+    return $editor;
+}
+
 # The options that Plack::Runner handles itself, in a form that it cannot misread: it takes the word after an
 # option it doesn't know as its value, whatever it is
 sub _for_plack {
@@ -355,6 +365,7 @@ sub _open_session {
     my @sources = grep { defined && length } $given->{config} // $ENV{SIRIUS_CONFIG},
         map {@$_} @{ $self->{env_files} || [] };
     $dev->{session} = Sirius::Dev::Session->new(
+        editor  => $self->_editor($conf),
         app     => defined $app ? $self->_absolute($app) : undef,
         command => $dev->{name} eq 'sirius dev',
         conf    => $conf,

@@ -54,7 +54,8 @@ sub run {
     delete $server->{conf}{warm_up} if $page;    # which is for the application
     my $app
         = $page
-        ? Sirius::Dev::Broken->restore($page)->app( $live && Sirius::Dev::LiveReload->script( $order->{id} ) )
+        ? Sirius::Dev::Broken->restore($page)
+        ->app( $live && Sirius::Dev::LiveReload->script( $order->{id} ), $self->{session}->editor )
         : $self->_load($news);
     $app = Sirius::Dev::Fresh->wrap($app);
     $app = Sirius::Dev::LiveReload->wrap( $app, id => $order->{id}, line => $live ) if $live;

@@ -30,6 +30,8 @@ sub colours {
 
 sub conf { return shift->{conf} }
 
+sub editor { return shift->{editor} }
+
 sub files {
     my $self = shift;
     return $self->{files} ||= Sirius::Dev::Files->new(
@@ -86,6 +88,12 @@ sub request_log {
 # Files that the command line is read with
 sub sources { return @{ shift->{sources} || [] } }
 
+# For Sirius::Dev::Trap
+sub trap {
+    my $self = shift;
+    return editor => $self->{editor}, files => $self->files;
+}
+
 sub _has_terminal {
     open my $tty, '<', '/dev/tty' or return 0;
     CORE::close $tty;
@@ -132,6 +140,10 @@ True if colours are wanted on STDERR: it is a terminal, and neither C<NO_COLOR> 
 
 The settings.
 
+=head2 editor
+
+The L<Sirius::Dev::Editor>.
+
 =head2 files
 
 The L<Sirius::Dev::Files>.
@@ -162,7 +174,7 @@ With the name C<localhost> in place of an address that means this machine, unles
 
   my $session = Sirius::Dev::Session->new(%args);
 
-C<app>, the path of the F<.psgi> file, or undef; C<command>, true with C<sirius dev>; C<conf>; C<exclude>, C<include> and C<watch>, lists of paths.
+C<app>, the path of the F<.psgi> file, or undef; C<command>, true with C<sirius dev>; C<conf>; C<editor>; C<exclude>, C<include> and C<watch>, lists of paths.
 
 =head2 request_log
 
@@ -171,6 +183,10 @@ The L<Sirius::Dev::RequestLog>, or undef if there is an access log.
 =head2 sources
 
 The paths of the files of C<--config> and C<--env-file>.
+
+=head2 trap
+
+What L<Sirius::Dev::Trap> needs.
 
 =head1 SEE ALSO
 
