@@ -1,7 +1,6 @@
 # sirius dev: the log of requests, and pages that are told of new code
 use strict;
 use warnings;
-use Fcntl qw(O_NOCTTY O_RDWR);
 use File::Temp;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
@@ -9,6 +8,7 @@ use POSIX ();
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Dev;
+use Sirius::Test::Terminal;
 
 my $PAGE = <<'APP';
 sub {
@@ -70,34 +70,21 @@ subtest 'colours' => sub {
         'none where none are wanted';
 };
 
-# Of Linux: linux/tty.h
-use constant { TIOCGPTN => 0x8004_5430, TIOCSPTLCK => 0x4004_5431 };
-
 # sirius dev in a terminal of its own, which is closed. STDERR is a file, so that it can be read then
 sub close_terminal {
     my ( $dir, $how ) = @_;
-    sysopen my $master, '/dev/ptmx', O_RDWR | O_NOCTTY or plan skip_all => "/dev/ptmx: $!";
-    my $number = pack 'i', 0;
-    ioctl $master, TIOCSPTLCK, $number or die "TIOCSPTLCK: $!";
-    ioctl $master, TIOCGPTN,   $number or die "TIOCGPTN: $!";
-    my $path = '/dev/pts/' . unpack 'i', $number;
-    my $pid  = fork;
-    die "fork: $!" if !defined $pid;
-
-    if ( !$pid ) {
+    my $terminal = Sirius::Test::Terminal->open or plan skip_all => "/dev/ptmx: $!";
+    my $pid      = $terminal->run( sub {
         my $root = $Sirius::Test::Server::ROOT;
-        POSIX::setsid();
-        open STDIN,  '<',  $path     or POSIX::_exit(126);
         open STDOUT, '>',  "$dir/$$" or POSIX::_exit(126);
         open STDERR, '>&', \*STDOUT  or POSIX::_exit(126);
         $SIG{HUP}      = $how eq 'nohup' ? 'IGNORE' : 'DEFAULT';    # whatever the tests were started with
         $ENV{PERL5LIB} = join ':', "$root/blib/lib", "$root/blib/arch", $ENV{PERL5LIB} || ();
-        exec $^X, "$root/bin/sirius", qw(dev --port 0 --workers 1), "$dir/app.psgi"
-            or POSIX::_exit(126);
-    }
+        exec $^X, "$root/bin/sirius", qw(dev --port 0 --workers 1), "$dir/app.psgi";
+    } );
     my $log = sub { Sirius::Test::Server::slurp("$dir/$pid") };
     ok until_true( 30, sub { -e "$dir/$pid" && $log->() =~ /listening on/ } ), 'it serves';
-    close $master;
+    $terminal->close;
     return ( $pid, $log );
 }
 

@@ -24,13 +24,26 @@ Sirius::CLI::Dev - the command "sirius dev"
 
 =head1 SYNOPSIS
 
+  sirius dev
   sirius dev app.psgi
+  sirius dev --open --live-reload
   sirius dev --watch templates --live-reload bin/app.psgi
 
 =head1 DESCRIPTION
 
 C<sirius dev> serves an application while somebody works on it, at L<http://localhost:5000/>. It takes all options of L<sirius>, and
 those of the group "Development". Stop it with Ctrl-C. It also stops when its terminal is closed, unless it was started with L<nohup(1)>.
+
+Without a name it takes the application of the directory: F<app.psgi>, F<bin/app.psgi> (of C<dancer2 gen>), another file F<*.psgi> with
+C<-I lib> (of C<catalyst.pl>), or a program of Mojolicious (F<script/my_app>, F<myapp.pl>); see L<Sirius::Dev::Project>.
+
+If port 5000 is in use, it takes the next one that is free, and says so, unless a port is given by C<--port>, C<--listen> or the variable
+C<PORT>.
+
+=head2 Keys
+
+In a terminal: C<r> loads the application again, with all modules; C<o> opens it in a browser, as C<--open> does at the start; C<c>
+clears the screen; C<q> quits. Nothing is read from STDIN if that is no terminal.
 
 =head2 Saving a file
 
@@ -48,8 +61,9 @@ one of these, F<data>, F<db>, F<htdocs>, F<public>, F<run>, F<static>, F<storage
 are folders as any, such as F<templates/sessions>. At the top, F<log>, F<logs>, F<session> and F<sessions> are folders as any, too, if they
 have a template or program in them.
 
-A style sheet, script, picture, text or HTML file below a directory of C<--static> is served by the edge. It does not make the server
-load the application again; with C<--live-reload> pages are loaded again. While somebody works on them, all files of C<--static> are sent
+Files below a directory of C<--static> are served by the edge, and do not make the server load the application again, unless they are code,
+templates or data (JSON, TOML, YAML); nor do style sheets below a directory F<public>, F<static> or F<htdocs> of the application. With
+C<--live-reload> pages are told of them. While somebody works on them, all files of C<--static> are sent
 with C<Cache-Control: no-cache>, whatever else that says, and so are responses with Last-Modified and no Cache-Control, such as those
 of Plack::Middleware::Static: browsers ask whether they have changed.
 
@@ -84,14 +98,23 @@ variable C<NO_COLOR> is set. With C<--access-log> that log is written instead.
 
 =head2 Exceptions
 
-In the environment C<development>, which is the default, an exception of the application is shown with its stack by
-L<Plack::Middleware::StackTrace>, without the frames of the server, and L<Plack::Middleware::Lint> checks the application, as with L<plackup>.
-C<--no-default-middleware> turns both off; so does another environment.
+In the environment C<development>, which is the default, an exception of the application is shown in the browser and on the terminal: the
+places in the application with the lines around them, calls in the code of frameworks, Plack and the server folded, and the request with its
+parameters (L<Sirius::Dev::Trap>). If a framework answers with status 500 by itself, its response stays, and the terminal shows the
+exception. L<Plack::Middleware::Lint> checks the application, as with L<plackup>. C<--no-default-middleware> turns both off; so does another
+environment.
+
+In pages the names of files open an editor, if C<--editor> or the variables C<VISUAL>, C<EDITOR> and C<TERM_PROGRAM> say which
+(L<Sirius::Dev::Editor>): C<SIRIUS_EDITOR=vscode>, or a URL such as C<vscode://file/%f:%l>.
+
+=head2 What the application prints
+
+STDOUT is written at once, without a buffer.
 
 =head2 Reloading the browser
 
-With C<--live-reload> the server adds a script to HTML pages, which loads the page again when the code has changed. See
-L<Sirius::Dev::LiveReload> for what is changed in a response, and for pages with a Content-Security-Policy.
+With C<--live-reload> the server adds a script to HTML pages, which loads the page again when the code has changed. When only style
+sheets have changed, it replaces these, and the page stays as it is. See L<Sirius::Dev::LiveReload> for what is changed in a response, and for pages with a Content-Security-Policy.
 
 =head2 Defaults
 

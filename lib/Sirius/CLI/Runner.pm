@@ -21,11 +21,17 @@ use Sirius::App::Loading;
 use Sirius::Config::Options;
 use Sirius::Config::Values;
 use Sirius::Dev::Frames;
+use Sirius::Dev::Project;
 use Sirius::Dev::RequestLog;
 use Sirius::Service::Starter;
 use Sirius::Service::Activation;
 use Sirius::OS::Title;
 use Sirius::Worker;
+
+use constant {
+    PORT  => 5000,    # the usual one
+    PORTS => 20,      # as many after it are tried with sirius dev
+};
 
 my @COMMANDS = qw(dev check ctl top profile);    # of bin/sirius
 
@@ -124,6 +130,7 @@ sub parse_options {
             if defined $all{chdir};
         @plack = _for_plack( { map { $_ => $all{$_} } keys %$from }, $from );
         $self->_develop( $given, \%all );
+        $self->_find_project( $given, \%all );
     }
     @plack = $self->_below_chdir( @plack, _for_plack( $given, {} ) );
     _in( $self->{chdir}, sub { $self->SUPER::parse_options( @plack, @words ) } );
@@ -205,6 +212,9 @@ sub _dev_defaults {
         if !grep( { defined $all->{$_} } qw(host listen socket) )
         && !Sirius::Service::Starter->descriptors
         && !Sirius::Service::Activation->offered;
+    my $host = $all->{host} // $default{host};
+    $default{port} = $self->_next_port($host)
+        if defined $host && !grep { defined $all->{$_} } qw(listen port socket);
     @default{qw(access_log access_log_format request_log)} = ( 'STDERR', Sirius::Dev::RequestLog->FORMAT, 1 )
         if !grep { defined $all->{$_} } qw(access_log access_log_format);
     return %default;
@@ -222,7 +232,8 @@ sub _develop {
         || $loader eq 'Restarter';
     if ( !$dev && !$reloads ) {
         my ($only)
-            = grep { defined $given->{$_} } qw(watch watch_exclude watch_scan preload_modules live_reload);
+            = grep { defined $given->{$_} }
+            qw(watch watch_exclude watch_scan preload_modules live_reload open editor);
         Sirius::Config::Options->fail(
             '--' . $only =~ tr/_/-/r . ': only valid with sirius dev, or with --reload' )
             if defined $only;
@@ -243,7 +254,7 @@ sub _develop {
     Sirius::Config::Options->fail("--watch $gone: $!") if defined $gone;
     my %default = $self->_dev_defaults($all);
 
-    for my $key ( grep { !defined $all->{$_} } keys %default ) {
+    for my $key ( grep { !defined $all->{$_} && defined $default{$_} } keys %default ) {
         $all->{$key} = $given->{$key} = $default{$key};
         $self->{from}{$key} = "default with $dev->{name}";
     }
@@ -258,6 +269,23 @@ sub _editor {
     chomp( my $error = $@ );
     Sirius::Config::Options->fail( "--editor: $error", $self->{from}{editor} ) if !$editor;
     return $editor;
+}
+
+# sirius dev without the name of an application
+sub _find_project {
+    my ( $self, $given, $all ) = @_;
+    return if !$self->{dev} || $self->{dev}{name} ne 'sirius dev' || grep {defined} @{$all}{qw(app e)};
+    my ( $app, @more ) = Sirius::Dev::Project->find( $self->{chdir} // '.' );
+    Sirius::Config::Options->fail(
+        @more
+        ? "which application? @{[ join ', ', @more ]}: sirius dev $more[0], for example"
+        : 'there is no application in this directory, such as '
+            . Sirius::Dev::Project->names
+            . ': name its file'
+    ) if !defined $app;
+    $all->{app} = $given->{app} = $app;
+    push @{ $given->{I} }, $self->_absolute(@more);
+    return;
 }
 
 # The options that Plack::Runner handles itself, in a form that it cannot misread: it takes the word after an
@@ -321,6 +349,21 @@ sub _loads_first {
     return 0 if $self->{only_reads} || $self->{dev} || $self->{server} ne 'Sirius';
     return 0 if Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
     return $self->{loader} =~ /\A(?:Plack::Loader|Restarter)\z/;
+}
+
+# The next port if the usual one is in use, and nobody has asked for a certain one. The processes that load the application run
+# the same command again, and have to have it there
+sub _next_port {
+    my ( $self, $host ) = @_;
+    return if Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
+    my $used = Sirius::Listen::Listener->used( $host, PORT ) // return;
+    for my $port ( PORT + 1 .. PORT + PORTS ) {
+        next if defined Sirius::Listen::Listener->used( $host, $port );
+        warn 'port ' . PORT . " is already in use$used, so this is port $port\n";
+        Sirius::OS::Invocation->insert( 'dev', "--port=$port" );
+        return $port;
+    }
+    return;
 }
 
 # Plack says that there is no file of that name in a line of an eval. A name without a dot and a slash is that of a module

@@ -74,7 +74,14 @@ my @TABLE = (
     [ 'preload-modules', 'bool', 1, { typed => '--enable-preload-modules, --disable-preload-modules' },
         'Load modules from library directories of perl once, and fork from there for each reload, or load everything each time
         (default: enabled)' ],
-    [ 'live-reload', 'bool', 0, {}, 'Add a script to HTML pages that loads the page again in the browser after each reload' ],
+    [ 'live-reload', 'bool', 0, {},
+        'Add a script to HTML pages that loads the page again in the browser after each reload; style sheets are replaced without
+        that' ],
+    [ 'open', 'bool', 0, {},
+        'Open the application in a browser once it is ready, by the program in the variable BROWSER, or xdg-open' ],
+    [ 'editor', 'string', undef, { suggest => [qw(vscode vscodium cursor idea zed sublime emacs none)], value => 'URL' },
+        'Set what the file names in error pages lead to: an editor by its name, or a URL with %f for the file and %l for the line,
+        such as vscode://file/%f:%l (default: by VISUAL, EDITOR and TERM_PROGRAM; none: no links)' ],
 
     'Listening',
     [ 'listen', 'listen', ':5000', { short => 'l', many => 1 },

@@ -24,9 +24,10 @@ TEXT
 my %HEAD = ( dev => <<'TEXT' );
 Usage: sirius dev [options] [app.psgi]
 
-Serves the application while you work on it, at http://localhost:5000/. When you save a file, the
-application is loaded again; requests wait meanwhile, and are answered by the new code. An application
-that does not load is shown as a page with the message of perl.
+Serves the application while you work on it, at http://localhost:5000/ or the next free port. When you
+save a file, the application is loaded again; requests wait meanwhile, and are answered by the new code.
+An application that does not load is shown as a page with the message of perl. Without a name it is that
+of this directory: app.psgi, bin/app.psgi, another *.psgi, or a program of Mojolicious.
 
 Other defaults than those of sirius: --env development, --workers 4, --host 127.0.0.1,
 --queue-timeout 300; and each request is logged on the terminal unless --access-log is given.

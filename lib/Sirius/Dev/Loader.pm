@@ -6,6 +6,7 @@ use parent 'Plack::Loader';
 
 use Cwd        ();
 use File::Spec ();
+use IO::Handle ();
 use JSON::PP   ();
 use POSIX      ();
 use Sirius::App::Forked;
@@ -72,6 +73,7 @@ sub _build {
 # What it cannot load is for the supervisor to show
 sub _load {
     my ( $self, $news ) = @_;
+    STDOUT->autoflush(1);  # what the application prints to see it would wait in a buffer, until a worker ends
     my $here   = Cwd::getcwd();
     my %before = %INC;
     my $began  = Time::HiRes::time();

@@ -65,6 +65,7 @@ sub begin {
         $loop->add($member);
     }
     $self->_watch;
+    $session->begin( $self->{supervisor}, map { $_ => $self->{$_} } qw(loop reaper) );
     $self->_start_base;
     $self->_order( first => 1 );
     return;
@@ -456,6 +457,12 @@ sub _replace_base {
     delete @{$self}{qw(preload_by preloading)};
     $self->{preloaded} = {};
     return $self->_start_base;
+}
+
+# The address says it already
+sub _say_ready {
+    my $self = shift;
+    return $self->{session}->tells_ready ? $self->SUPER::_say_ready : ();
 }
 
 sub _start_base {

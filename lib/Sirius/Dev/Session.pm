@@ -3,21 +3,64 @@ package Sirius::Dev::Session;
 use strict;
 use warnings;
 
-use POSIX ();
+use POSIX        ();
+use Scalar::Util qw(weaken);
 use Sirius::Dev::Audience;
+use Sirius::Dev::Browser;
 use Sirius::Dev::Files;
+use Sirius::Dev::Keys;
 use Sirius::Dev::LiveReload;
 use Sirius::Dev::Reload;
 use Sirius::Dev::RequestLog;
+use Sirius::Base::Text;
+use Sirius::Log ();
 use Sirius::OS::Invocation;
+use Sirius::OS::Title;
+
+my %CODE = ( strong => '1', soft => '2', url => '1;36' );
+
+# What stands for an address that it listens on. The first one says that all is ready
+sub address {
+    my ( $self, $url ) = @_;
+    my $link = $self->link($url);
+    return 'Sirius/' . Sirius->VERSION . " listening on $link" if !$self->{command};
+    my $first = !defined $self->{url};
+    $self->{url} //= $link if $link =~ /\Ahttp/;
+    return
+          ( $first ? 'ready after ' . Sirius::Base::Text->age( Sirius::OS::Invocation->age ) . ', ' : '' )
+        . 'listening on '
+        . $self->paint( url => $link );
+}
+
+# Lines below the addresses
+sub announced {
+    my ( $self, $say ) = @_;
+    $say->(
+        $self->paint( soft => $self->{keys} ? Sirius::Dev::Keys->words( $self->_keys ) : 'Ctrl-C stops it' ) )
+        if $self->{command};
+    $self->open if $self->{conf}{open};
+    return;
+}
 
 sub app { return shift->{app} }
 
 sub audience { return shift->{audience} }
 
+# From now on somebody may press keys
+sub begin {
+    my ( $self, $supervisor, %parts ) = @_;
+    @{$self}{qw(reaper supervisor)} = ( $parts{reaper}, $supervisor );
+    weaken $self->{$_} for qw(reaper supervisor);
+    return if !$self->{command};
+    $self->{keys} = Sirius::Dev::Keys->new( loop => $parts{loop}, keys => [ $self->_keys ] );
+    $parts{loop}->add( $self->{keys} ) if $self->{keys};
+    return;
+}
+
 # The server has ended, and nobody waits any more
 sub close {
     my ( $self, $generations ) = @_;
+    delete( $self->{keys} )->close if $self->{keys};
     $generations->close;
     $self->{requests}->act if $self->{requests};
     return;
@@ -48,7 +91,9 @@ sub files {
 sub generations {
     my ( $self, $supervisor, %args ) = @_;
     $self->{audience} = Sirius::Dev::Audience->new if $self->{conf}{live_reload};
-    return Sirius::Dev::Reload->new( $supervisor, %args, session => $self );
+    my $generations = Sirius::Dev::Reload->new( $supervisor, %args, session => $self );
+    weaken( $self->{generations} = $generations );
+    return $generations;
 }
 
 # A user who closes the window of a terminal has finished: HUP does not ask for a reload then. With nohup it is ignored at the start
@@ -76,6 +121,28 @@ sub new {
     return bless { %args, terminal => ( $SIG{HUP} || '' ) ne 'IGNORE' && _has_terminal() }, $class;
 }
 
+# In the browser
+sub open {
+    my $self = shift;
+    my $url  = $self->{url} // return Sirius::Log->warn('there is no address for a browser');
+    return if Sirius::Dev::Browser->open( $url, $self->{reaper} );
+    return Sirius::Log->warn("no browser can be opened here: set BROWSER, or go to $url");
+}
+
+# The first line; undef for that of the server
+sub opening {
+    my $self = shift;
+    return if !$self->{command};
+    my $number = $self->{conf}{workers};
+    return sprintf '%s: %s, perl %vd, %s', $self->paint( strong => 'Sirius ' . Sirius->VERSION ),
+        Sirius::OS::Title->app( $self->{conf} ), $^V, $number == 1 ? '1 worker' : "$number workers";
+}
+
+sub paint {
+    my ( $self, $how, $text ) = @_;
+    return $self->colours ? "\e[$CODE{$how}m$text\e[0m" : $text;
+}
+
 # In place of an access log, unless there is to be one
 sub request_log {
     my $self = shift;
@@ -88,6 +155,9 @@ sub request_log {
 # Files that the command line is read with
 sub sources { return @{ shift->{sources} || [] } }
 
+# Whether the first generation is announced by more than the address
+sub tells_ready { return !shift->{command} }
+
 # For Sirius::Dev::Trap
 sub trap {
     my $self = shift;
@@ -95,9 +165,20 @@ sub trap {
 }
 
 sub _has_terminal {
-    open my $tty, '<', '/dev/tty' or return 0;
+    CORE::open my $tty, '<', '/dev/tty' or return 0;
     CORE::close $tty;
     return 1;
+}
+
+sub _keys {
+    my $self = shift;
+    weaken $self;
+    return (
+        [ r => 'reload', sub { $self->{generations}->reload( undef, 'r was pressed' ) } ],
+        [ o => 'open',   sub { $self->open } ],
+        [ c => 'clear',  sub { print {*STDERR} "\e[H\e[2J\e[3J" } ],
+        [ q => 'quit',   sub { $self->{supervisor}->stop( INT => 'q was pressed' ) } ],
+    );
 }
 
 1;
@@ -118,6 +199,18 @@ L<Sirius::CLI::Runner> makes one and passes it as the option C<develop>. The ser
 
 =head1 METHODS
 
+=head2 address
+
+  print $session->address($url), "\n";
+
+The line for an address on which the server listens; with the first one the time that the start has taken.
+
+=head2 announced
+
+  $session->announced( sub { print "$_[0]\n" } );
+
+Prints what follows the addresses, and opens the browser with C<--open>.
+
 =head2 app
 
 The path of the F<.psgi> file; undef with C<-e>.
@@ -125,6 +218,12 @@ The path of the F<.psgi> file; undef with C<-e>.
 =head2 audience
 
 The L<Sirius::Dev::Audience> of C<--live-reload>, in the supervisor.
+
+=head2 begin
+
+  $session->begin( $supervisor, loop => $loop, reaper => $reaper );
+
+From now on keys are read (L<Sirius::Dev::Keys>).
 
 =head2 close
 
@@ -176,6 +275,20 @@ With the name C<localhost> in place of an address that means this machine, unles
 
 C<app>, the path of the F<.psgi> file, or undef; C<command>, true with C<sirius dev>; C<conf>; C<editor>; C<exclude>, C<include> and C<watch>, lists of paths.
 
+=head2 open
+
+Opens the first address in a browser, or says that there is none.
+
+=head2 opening
+
+The first line that the server prints; undef for the usual one, with C<sirius -r>.
+
+=head2 paint
+
+  my $text = $session->paint( url => 'http://localhost:5000/' );
+
+In a colour if colours are wanted: C<strong>, C<soft>, C<url>.
+
 =head2 request_log
 
 The L<Sirius::Dev::RequestLog>, or undef if there is an access log.
@@ -183,6 +296,10 @@ The L<Sirius::Dev::RequestLog>, or undef if there is an access log.
 =head2 sources
 
 The paths of the files of C<--config> and C<--env-file>.
+
+=head2 tells_ready
+
+False if L</address> says already that the application is ready.
 
 =head2 trap
 

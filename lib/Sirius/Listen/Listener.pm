@@ -178,6 +178,15 @@ sub url {
     return ( $self->{tls} ? 'https' : 'http' ) . "://$self->{host}:$self->{port}/";
 }
 
+# By whom, as the end of a sentence; undef if the address is free, or cannot be had for another reason
+sub used {
+    my ( $class, $host, $port ) = @_;
+    my $spec = ( $host =~ /\A[^\[].*:/ ? "[$host]" : $host ) . ":$port";
+    return if eval { $class->probe( 0, $spec ); 1 };
+    my $error = do { local $! = EADDRINUSE; "$!" };
+    return $@ =~ /\Q$error\E(.*)/ ? $1 : undef;
+}
+
 sub _bind_tcp {
     my ( $self, $spec, $host, $port ) = @_;
     my ( $error, @addresses ) = _resolve( $host, $port );
@@ -462,6 +471,12 @@ The state as plain data, for the next program; C<fd> is a descriptor to keep ope
 =head2 url
 
 C<http://127.0.0.1:5000/>, C<https://127.0.0.1:5000/>, C<unix:/path> or C<unix:@name>.
+
+=head2 used
+
+  my $by = Sirius::Listen::Listener->used( '127.0.0.1', 5000 );
+
+Who has this address, as in C< by perl (PID 7)>, or an empty text if that is not known; undef if it is free.
 
 =head1 SEE ALSO
 

@@ -21,6 +21,14 @@ sub env { return {%env} }
 
 sub folders { return @inc }
 
+# For the next run: more words behind the first one of this name
+sub insert {
+    my ( $class, $word, @more ) = @_;
+    my ($at) = grep { $words[$_] eq $word } 0 .. $#words;
+    splice @words, 1 + $at, 0, @more if defined $at;
+    return;
+}
+
 sub restore {
     my ( $class, $state ) = @_;
     @words = @{ $state->{words} };
@@ -118,6 +126,12 @@ The environment of the start, a copy.
 =head2 folders
 
 The directories of C<@INC> at the time at which this module was loaded.
+
+=head2 insert
+
+  Sirius::OS::Invocation->insert( 'dev', '--port=5001' );
+
+Adds words behind this one, which the next L</run> has.
 
 =head2 restore
 

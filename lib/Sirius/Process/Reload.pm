@@ -271,12 +271,7 @@ sub _complete {
     $self->{usual} = $generation->is_reload ? $generation->age : Sirius::OS::Invocation->age;
 
     if ( !$generation->is_reload ) {
-        my $number = $self->{scoreboard}->workers;
-        return Sirius::Log->note(
-            sprintf 'ready after %s: %s',
-            Sirius::Base::Text->age( Sirius::OS::Invocation->age ),
-            $number == 1 ? '1 worker is serving' : "$number workers are serving"
-        );
+        return $self->_say_ready;
     }
     $self->_number( $generation->workers );
     $supervisor->renew_edges( $generation->edge );
@@ -578,6 +573,17 @@ sub _replace_at {
     my $loading = $self->{loading};
     return if !$self->{after} || !$loading || defined $loading->gave_up || !$self->_other($loading);
     return $loading->since + 1 + 2 * ( $self->{usual} || UNKNOWN );
+}
+
+sub _say_ready {
+    my $self   = shift;
+    my $number = $self->{scoreboard}->workers;
+    Sirius::Log->note(
+        sprintf 'ready after %s: %s',
+        Sirius::Base::Text->age( Sirius::OS::Invocation->age ),
+        $number == 1 ? '1 worker is serving' : "$number workers are serving"
+    );
+    return;
 }
 
 # Nothing is being loaded any more: starts the next reload if it was requested meanwhile

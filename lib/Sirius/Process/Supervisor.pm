@@ -61,9 +61,10 @@ sub announce {
             next;
         }
         my $url = $listener->url;
-        $self->_say( "$program listening on " . ( $self->{develop} ? $self->{develop}->link($url) : $url ) );
+        $self->_say( $self->{develop} ? $self->{develop}->address($url) : "$program listening on $url" );
     }
     $self->_say("$program admin on $_") for $self->{admin}->urls;
+    $self->{develop}->announced( sub { $self->_say(shift) } ) if $self->{develop};
     $self->{systemd}->notify( 'READY=1', "MAINPID=$$", 'STATUS=serving' );
     $self->{daemon}->ready if $self->{daemon};
     return                 if !$self->{log_pipe};
@@ -531,6 +532,8 @@ sub _say {
 sub _say_start {
     my $self = shift;
     my $conf = $self->{conf};
+    my $line = $self->{develop} && $self->{develop}->opening;
+    return $self->_say($line) if defined $line;
     Sirius::Log->note(
         sprintf 'starting Sirius %s: PID %d, perl %vd, application %s, %s, %s',
         Sirius->VERSION,
