@@ -84,8 +84,8 @@ void sr_conn_enter(sr_engine *e, sr_conn *c)
 
 void sr_conn_forget(sr_engine *e, sr_conn *c)
 {
-    if (c->exchange)
-        sr_exchange_abandon(e, c->exchange);
+    for (sr_exchange *x = c->exchange; x; x = x->older)
+        sr_exchange_abandon(e, x);
     sr_deadline_clear(e, c);
     e->handshakes.n -= c->state == SR_CONN_HANDSHAKE;
     e->n_tunnels -= c->state == SR_CONN_TUNNEL;
@@ -100,7 +100,8 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
         sr_joined_forget(&e->joined);
     if (c->out)
         e->pending -= sr_output_memory(c->out);
-    sr_exchange_end(e, c);
+    while (c->exchange)
+        sr_exchange_end(e, c->exchange);
     sr_conn_free(c);
 }
 
@@ -140,15 +141,16 @@ static void reset(const sr_conn *c)
 
 void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
 {
-    if (c->exchange)
-        sr_exchange_abandon(e, c->exchange); /* the owner of its request may supply values for the log line */
+    for (sr_exchange *x = c->exchange; x; x = x->older)
+        sr_exchange_abandon(e, x); /* the owner of its request may supply values for the log line */
     /* without a reset, what was sent of a response, or what the application has written to psgix.io, could look complete */
     const sr_exchange *x = c->exchange;
     if (x && x->owed && x->cut_by_reset)
         reset(c);
     else if (c->transport && !c->ended)
         c->transport->ops->end(c->transport, c->source.fd); /* as far as the socket takes it */
-    sr_account_over(e, c->exchange, SR_OVER_ABORTED);
+    for (sr_exchange *o = c->exchange; o; o = o->older)
+        sr_account_over(e, o, SR_OVER_ABORTED);
     sr_counters_add(&e->row->counters.closed[why], 1);
     sr_conn_unwatch(e, c); /* explicitly: another descriptor of the same open file would keep it in epoll */
     /* the application or a child of it may hold a descriptor */

@@ -18,6 +18,7 @@
  *        |                              |
  *        `----------> closed <----------'
  *
+ * STREAMS: in place of all from IDLE to FLUSH, where several exchanges run at a time, each with its own stages.
  * READY: a complete request that can't be put into the queue; it is refused at once.
  * LINGER: this side is shut down, and what still comes is read and thrown away for a while, so that the
  * client can read the response before a reset removes it from its buffer (RFC 9112 9.6).
@@ -44,6 +45,7 @@ typedef enum sr_conn_state {
     SR_CONN_LINGER,
     SR_CONN_HANDSHAKE,
     SR_CONN_TUNNEL,
+    SR_CONN_STREAMS,
 } sr_conn_state;
 
 typedef struct sr_conn {
@@ -79,8 +81,9 @@ typedef struct sr_conn {
     int unacknowledged; /* in FLUSH: bytes in the send buffer when the time limit was set */
 
     sr_buffer in; /* bytes that were read and not used; while a body is collected, the head in front of it */
-    sr_output *out;        /* what the socket has not accepted yet; NULL: nothing. Owned */
-    sr_exchange *exchange; /* the request at hand and its response; NULL: none, as while it is idle. Owned */
+    sr_output *out; /* what the socket has not accepted yet; NULL: nothing. Owned */
+    sr_exchange
+        *exchange; /* the newest request at hand and its response; NULL: none, as while it is idle. Owned */
 } sr_conn;
 
 /* In IDLE, in no list. NULL: no memory, and fd stays the caller's. */
@@ -92,7 +95,7 @@ void sr_conn_free(sr_conn *c);
 /* Drops the first `used` bytes of c->in, whose memory is freed if nothing is left. */
 void sr_conn_used(sr_conn *c, size_t used);
 
-/* Slot + 1 of its request in the queue; 0: none. */
+/* Slot + 1 of its only request in the queue; 0: none. */
 static inline uint32_t sr_conn_slot(const sr_conn *c)
 {
     return c->exchange ? c->exchange->slot : 0;

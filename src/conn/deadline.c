@@ -26,9 +26,17 @@ void sr_deadline_clear(sr_engine *e, sr_conn *c)
     if (!sr_link_alone(&c->deadline.link)) {
         e->deadlines.n_idle -= c->deadline.kind == SR_DEADLINE_IDLE;
         sr_link_remove(&c->deadline.link);
-    } else if (c->exchange) {
+    } else if (c->exchange && c->state != SR_CONN_STREAMS) {
         sr_link_remove(&c->exchange->deadline.link);
     }
+}
+
+void sr_deadline_clear_exchange(sr_engine *e, sr_exchange *x)
+{
+    if (x->conn->state == SR_CONN_STREAMS)
+        sr_link_remove(&x->deadline.link);
+    else
+        sr_deadline_clear(e, x->conn);
 }
 
 bool sr_deadline_none(const sr_conn *c)
@@ -36,10 +44,8 @@ bool sr_deadline_none(const sr_conn *c)
     return sr_link_alone(&c->deadline.link) && (!c->exchange || sr_link_alone(&c->exchange->deadline.link));
 }
 
-/* `c` has at most one, its exchange's included. */
-static void start(sr_engine *e, sr_conn *c, sr_deadline *d, sr_deadline_kind kind, int64_t at)
+static void start(sr_engine *e, sr_deadline *d, sr_deadline_kind kind, int64_t at)
 {
-    sr_deadline_clear(e, c);
     d->at = at;
     d->kind = (uint8_t)kind;
     if (kind != SR_DEADLINE_LOOK && at < e->deadlines.due_at)
@@ -48,16 +54,16 @@ static void start(sr_engine *e, sr_conn *c, sr_deadline *d, sr_deadline_kind kin
     e->deadlines.running |= 1U << kind;
 }
 
-static void set(sr_engine *e, sr_conn *c, sr_deadline *d, sr_deadline_kind kind)
+static void set(sr_engine *e, sr_deadline *d, sr_deadline_kind kind)
 {
-    start(e, c, d, kind, e->now + e->deadlines.limit[kind]);
+    start(e, d, kind, e->now + e->deadlines.limit[kind]);
     sr_link_append(&e->deadlines.list[kind], &d->link);
 }
 
-static void keep(sr_engine *e, sr_conn *c, sr_deadline *d, sr_deadline_kind kind, int64_t at)
+static void keep(sr_engine *e, sr_deadline *d, sr_deadline_kind kind, int64_t at)
 {
     int64_t last = e->now + e->deadlines.limit[kind];
-    start(e, c, d, kind, at < last ? at : last);
+    start(e, d, kind, at < last ? at : last);
     sr_link *list = &e->deadlines.list[kind], *l = list->prev;
     while (l != list && SR_LIST_ENTRY(l, sr_deadline, link)->at > d->at)
         l = l->prev; /* from the end: a new deadline is seldom among the first */
@@ -66,22 +72,26 @@ static void keep(sr_engine *e, sr_conn *c, sr_deadline *d, sr_deadline_kind kind
 
 void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
 {
-    set(e, c, &c->deadline, kind);
+    sr_deadline_clear(e, c);
+    set(e, &c->deadline, kind);
 }
 
 void sr_deadline_set_exchange(sr_engine *e, sr_exchange *x, sr_deadline_kind kind)
 {
-    set(e, x->conn, &x->deadline, kind);
+    sr_deadline_clear_exchange(e, x);
+    set(e, &x->deadline, kind);
 }
 
 void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
 {
-    keep(e, c, &c->deadline, kind, at);
+    sr_deadline_clear(e, c);
+    keep(e, &c->deadline, kind, at);
 }
 
 void sr_deadline_keep_exchange(sr_engine *e, sr_exchange *x, sr_deadline_kind kind, int64_t at)
 {
-    keep(e, x->conn, &x->deadline, kind, at);
+    sr_deadline_clear_exchange(e, x);
+    keep(e, &x->deadline, kind, at);
 }
 
 void sr_deadline_shorten(sr_deadlines *d, sr_deadline_kind kind, int64_t limit)
@@ -100,10 +110,15 @@ int64_t sr_deadline_first(const sr_deadlines *d, sr_deadline_kind kind)
     return sr_link_alone(&d->list[kind]) ? 0 : sr_deadline_next(d, kind);
 }
 
+sr_exchange *sr_deadline_exchange(sr_link *l)
+{
+    return SR_LIST_ENTRY(l, sr_exchange, deadline.link);
+}
+
 sr_conn *sr_deadline_conn(sr_link *l, sr_deadline_kind kind)
 {
     return sr_deadline_of_connection(kind) ? SR_LIST_ENTRY(l, sr_conn, deadline.link)
-                                           : SR_LIST_ENTRY(l, sr_exchange, deadline.link)->conn;
+                                           : sr_deadline_exchange(l)->conn;
 }
 
 sr_conn *sr_deadline_head(const sr_deadlines *d, sr_deadline_kind kind)

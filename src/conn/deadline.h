@@ -61,7 +61,10 @@ static inline bool sr_deadline_of_connection(sr_deadline_kind kind)
     return kind <= SR_DEADLINE_HANDSHAKE;
 }
 
-/* Starts a limit of this kind, one of connections, at e->now. Replaces the one that the connection or its exchange had. */
+/*
+ * Starts a limit of this kind, one of connections, at e->now. Replaces the one that the connection or its only exchange had. In
+ * SR_CONN_STREAMS the connection has one of its own, and so has each exchange.
+ */
 void sr_deadline_set(struct sr_engine *e, struct sr_conn *c, sr_deadline_kind kind);
 void sr_deadline_set_exchange(struct sr_engine *e, struct sr_exchange *x,
                               sr_deadline_kind kind); /* of exchanges */
@@ -74,6 +77,7 @@ void sr_deadline_keep(struct sr_engine *e, struct sr_conn *c, sr_deadline_kind k
 void sr_deadline_keep_exchange(struct sr_engine *e, struct sr_exchange *x, sr_deadline_kind kind, int64_t at);
 
 void sr_deadline_clear(struct sr_engine *e, struct sr_conn *c);
+void sr_deadline_clear_exchange(struct sr_engine *e, struct sr_exchange *x);
 
 /* Whether neither the connection nor its exchange has one. */
 bool sr_deadline_none(const struct sr_conn *c);
@@ -92,6 +96,9 @@ int64_t sr_deadline_first(const sr_deadlines *d, sr_deadline_kind kind);
 
 /* The connection whose limit of this kind ends first; there is one. */
 struct sr_conn *sr_deadline_head(const sr_deadlines *d, sr_deadline_kind kind);
+
+/* The exchange of a limit of exchanges that is linked by `l`. */
+struct sr_exchange *sr_deadline_exchange(sr_link *l);
 
 /* The connection of a limit of this kind that is linked by `l`. */
 struct sr_conn *sr_deadline_conn(sr_link *l, sr_deadline_kind kind);

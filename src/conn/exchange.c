@@ -37,15 +37,21 @@ static sr_exchange *begin(sr_conn *c, sr_exchange *x)
                        .sent_from = c->sent,
                        .version = c->persists ? SR_HTTP_1_1 : SR_HTTP_1_0};
     sr_link_init(&x->deadline.link);
+    x->place = &c->exchange;
+    if ((x->older = c->exchange))
+        x->older->place = &x->older;
     return c->exchange = x;
 }
 
 sr_exchange *sr_exchange_begin(sr_engine *e, sr_conn *c)
 {
+    return c->exchange ? c->exchange : sr_exchange_add(e, c);
+}
+
+sr_exchange *sr_exchange_add(sr_engine *e, sr_conn *c)
+{
     sr_exchanges *all = &e->exchanges;
     sr_exchange *x = all->free;
-    if (c->exchange)
-        return c->exchange;
     if (!x)
         return begin(c, malloc(sizeof *x));
     all->free = next_of(x);
@@ -76,13 +82,13 @@ void sr_exchange_abandon(sr_engine *e, sr_exchange *x)
         e->abandoned(e->with, x);
 }
 
-void sr_exchange_end(sr_engine *e, sr_conn *c)
+void sr_exchange_end(sr_engine *e, sr_exchange *x)
 {
     sr_exchanges *all = &e->exchanges;
-    sr_exchange *x = c->exchange;
     if (!x)
         return;
-    c->exchange = NULL;
+    if ((*x->place = x->older))
+        x->older->place = x->place;
     sr_link_remove(&x->deadline.link);
     sr_exchange_drop_request(x);
     if (x->values)

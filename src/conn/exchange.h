@@ -3,9 +3,9 @@
 /*
  * exchange: one request and its response. A connection that is idle has none; with HTTP/1.x it has one at a time, from
  * the first bytes of a request, an empty line before it included, until the last byte of its response was sent, or the
- * connection lingers.
+ * connection lingers. In SR_CONN_STREAMS it may have many.
  *
- * Owner: the connection, of which it is conn->exchange. Finished exchanges are kept in a list of the engine for the next
+ * Owner: the connection, whose conn->exchange is the newest. Finished exchanges are kept in a list of the engine for the next
  * requests.
  * Failure: without memory no exchange begins. One is held in reserve for a client that is to be told so.
  */
@@ -19,8 +19,9 @@ struct sr_engine;
 
 typedef struct sr_exchange {
     struct sr_conn *conn;
-    sr_deadline deadline; /* of its body, the queue, the call, the stream */
-    uint32_t slot;        /* slot + 1 of the request in the queue; 0: it is not there */
+    struct sr_exchange *older, **place; /* of the connection: the one before it; what points to this one */
+    sr_deadline deadline;               /* of its body, the queue, the call, the stream */
+    uint32_t slot;                      /* slot + 1 of the request in the queue; 0: it is not there */
 
     /* the request */
     uint8_t version; /* sr_version; before the head is complete, that of the request before */
@@ -70,8 +71,11 @@ typedef struct sr_exchanges {
 int sr_exchanges_init(sr_exchanges *all); /* 0 or ENOMEM */
 void sr_exchanges_free(sr_exchanges *all);
 
-/* The exchange of this connection, which begins now unless it has. NULL: no memory. */
+/* The exchange of this connection, which has one at a time and begins it now unless it has. NULL: no memory. */
 sr_exchange *sr_exchange_begin(struct sr_engine *e, struct sr_conn *c);
+
+/* One more of this connection. NULL: no memory. */
+sr_exchange *sr_exchange_add(struct sr_engine *e, struct sr_conn *c);
 
 /* The same for an exchange of which nothing comes but a refusal: may take the reserve. */
 sr_exchange *sr_exchange_begin_refused(struct sr_engine *e, struct sr_conn *c);
@@ -94,7 +98,7 @@ static inline bool sr_exchange_whole(const sr_exchange *x)
 /* Separates it from its request in the queue (sr_engine.abandoned): nobody waits for the worker's reply any more. */
 void sr_exchange_abandon(struct sr_engine *e, sr_exchange *x);
 
-/* The exchange is over: the connection has none from now on. Does nothing if it has none. */
-void sr_exchange_end(struct sr_engine *e, struct sr_conn *c);
+/* The exchange is over: the connection forgets it. NULL: does nothing. */
+void sr_exchange_end(struct sr_engine *e, sr_exchange *x);
 
 #endif

@@ -75,8 +75,31 @@ static void late_handshake(sr_engine *e, sr_conn *c)
     sr_conn_close(e, c, why);
 }
 
-static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
+static void slow_body(sr_engine *e, sr_exchange *x, int64_t at)
 {
+    bool stood_still = late(e, at, STOOD_STILL_NS);
+    sr_body *body = x->body;
+    uint64_t got = body->received - body->counted;
+    body->counted = body->received;
+    if (stood_still ||
+        (double)got * (double)SR_SECOND >= (double)e->config.body_rate * (double)e->config.body_ns)
+        sr_deadline_set_exchange(e, x, SR_DEADLINE_BODY);
+    else
+        sr_exchange_refuse(e, x, 408, SR_REFUSED_BODY_TIMEOUT);
+}
+
+static void expire_exchange(sr_engine *e, sr_exchange *x, sr_deadline_kind kind, int64_t at)
+{
+    sr_deadline_clear_exchange(e, x);
+    if (kind == SR_DEADLINE_BODY)
+        slow_body(e, x, at);
+    else if (!x->slot || !e->expired || !e->expired(e->with, x, kind))
+        sr_exchange_refuse(e, x, e->deadlines.waited_too_long, sr_account_waited(e));
+}
+
+static void expire_conn(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
+{
+    sr_deadline_clear(e, c);
     switch (kind) {
     case SR_DEADLINE_HEAD:
         if (late(e, at, STOOD_STILL_NS))
@@ -86,28 +109,8 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
         else
             sr_conn_refuse(e, c, 408, SR_REFUSED_HEADER_TIMEOUT);
         break;
-    case SR_DEADLINE_BODY: {
-        bool stood_still = late(e, at, STOOD_STILL_NS);
-        sr_body *body = c->exchange->body;
-        uint64_t got = body->received - body->counted;
-        body->counted = body->received;
-        if (stood_still ||
-            (double)got * (double)SR_SECOND >= (double)e->config.body_rate * (double)e->config.body_ns)
-            sr_deadline_set_exchange(e, c->exchange, SR_DEADLINE_BODY);
-        else
-            sr_exchange_refuse(e, c->exchange, 408, SR_REFUSED_BODY_TIMEOUT);
-        break;
-    }
     case SR_DEADLINE_IDLE:
         idle_over(e, c);
-        break;
-    case SR_DEADLINE_LOOK:
-    case SR_DEADLINE_CALL:
-    case SR_DEADLINE_STREAM:
-    case SR_DEADLINE_QUEUE:
-        if (c->exchange->slot && e->expired && e->expired(e->with, c->exchange, kind))
-            break;
-        sr_exchange_refuse(e, c->exchange, e->deadlines.waited_too_long, sr_account_waited(e));
         break;
     case SR_DEADLINE_WRITE:
         stalled(e, c, at);
@@ -121,8 +124,12 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
     case SR_DEADLINE_LINGER:
         linger_over(e, c);
         break;
+    case SR_DEADLINE_BODY:
+    case SR_DEADLINE_QUEUE:
+    case SR_DEADLINE_LOOK:
+    case SR_DEADLINE_CALL:
+    case SR_DEADLINE_STREAM: /* of exchanges */
     case SR_DEADLINE_KINDS:
-        sr_conn_close(e, c, c->why);
         break;
     }
 }
@@ -135,8 +142,9 @@ void sr_expire_due(sr_engine *e)
             int64_t at = sr_deadline_next(&e->deadlines, kind);
             if (at > e->now)
                 break;
-            sr_conn *c = sr_deadline_head(&e->deadlines, (sr_deadline_kind)kind);
-            sr_deadline_clear(e, c);
-            expire(e, c, (sr_deadline_kind)kind, at);
+            if (sr_deadline_of_connection(kind))
+                expire_conn(e, sr_deadline_head(&e->deadlines, kind), kind, at);
+            else
+                expire_exchange(e, sr_deadline_exchange(e->deadlines.list[kind].next), kind, at);
         }
 }

@@ -41,7 +41,7 @@ void sr_linger(sr_engine *e, sr_conn *c, sr_closed why)
     c->why = why;
     sr_link_remove(&c->buffered);
     sr_conn_used(c, sr_buffer_len(&c->in));
-    sr_exchange_end(e, c);
+    sr_exchange_end(e, c->exchange);
     if (!end_of_side(e, c))
         return;
     c->state = SR_CONN_LINGER;

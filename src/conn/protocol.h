@@ -50,6 +50,12 @@ typedef struct sr_protocol {
     /* The rest of the body is in a file, as far as the response has a body of a known length. */
     void (*file)(sr_engine *e, sr_exchange *x, const sr_content *content);
 
+    /* What its client has not taken of it; NULL: nothing, or not known apart from the rest of the connection. Owned by the protocol. */
+    sr_output *(*output)(const sr_exchange *x);
+
+    /* More of it will follow later: has the loop send what the socket has not accepted. False: the connection is closed. */
+    bool (*settle)(sr_engine *e, sr_exchange *x);
+
     /* The response is over: complete, unless it is shorter than its length. */
     void (*end)(sr_engine *e, sr_exchange *x);
 

@@ -122,9 +122,9 @@ static bool kept(sr_engine *e, sr_conn *c, const struct iovec *iov, int n, size_
     return false;
 }
 
-bool sr_send_holds(const sr_engine *e, const sr_conn *c)
+bool sr_send_holds(const sr_engine *e, const sr_output *out)
 {
-    return c->out && e->pending > SR_OUTPUT_TOTAL && !sr_spools_room(e, SR_OUTPUT_MEMORY);
+    return out && e->pending > SR_OUTPUT_TOTAL && !sr_spools_room(e, SR_OUTPUT_MEMORY);
 }
 
 static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip, sr_keep where)

@@ -37,10 +37,10 @@ sr_flush sr_send_flush(sr_engine *e, sr_conn *c);
 uint64_t sr_send_total(const sr_conn *c);
 
 /*
- * Whether the worker that makes the response should wait: there is no room for what the client has not read, neither on the disk nor
- * in memory.
+ * Whether the worker that makes the response should wait: there is no room for what the client has not read, which is kept in `out`
+ * (or NULL), neither on the disk nor in memory.
  */
-bool sr_send_holds(const sr_engine *e, const sr_conn *c);
+bool sr_send_holds(const sr_engine *e, const sr_output *out);
 
 /* Restarts --write-timeout, as the client has read something. */
 void sr_send_stall_watch(sr_engine *e, sr_conn *c);

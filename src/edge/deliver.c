@@ -40,23 +40,29 @@ enum {
 
 /* --- the end of an entry --- */
 
-static uint64_t pending(const sr_conn *c)
+static sr_output *output(const sr_exchange *x)
 {
-    return c->out ? sr_output_pending(c->out) : 0;
+    return x->conn->protocol->output(x);
 }
 
-static void backlog(sr_edge *ed, uint32_t slot, const sr_conn *c)
+static uint64_t pending(const sr_exchange *x)
+{
+    const sr_output *out = output(x);
+    return out ? sr_output_pending(out) : 0;
+}
+
+static void backlog(sr_edge *ed, uint32_t slot, const sr_output *out)
 {
     sr_entry *en = &ed->entries[slot];
-    uint64_t n = pending(c);
-    bool held = sr_send_holds(ed->engine, c);
+    uint64_t n = out ? sr_output_pending(out) : 0;
+    bool held = sr_send_holds(ed->engine, out);
     if (held && !en->held)
         sr_trouble_count(ed->engine, SR_TROUBLE_HELD, 1, 0);
     en->held = held;
     ed->held.some = ed->held.some || held;
     if (held && !ed->held.since)
         ed->held.since = ed->engine->now;
-    if (held || (c->out && c->out->written > SR_PENDING_MAX)) /* a spool frees nothing before it is sent */
+    if (held || (out && out->written > SR_PENDING_MAX)) /* a spool frees nothing before it is sent */
         n = UINT32_MAX;
     atomic_store_explicit(&sr_queue_at(&ed->queue, slot)->backlog, n < UINT32_MAX ? (uint32_t)n : UINT32_MAX,
                           memory_order_release);
@@ -74,11 +80,12 @@ static void settle(sr_edge *ed, uint32_t slot)
         sr_conn_close(e, c, c->why); /* this calls sr_entry_abandon */
         return;
     }
-    if (c->out && !c->protocol->writable(e, c))
+    if (output(x) && !c->protocol->settle(e, x))
         return;
-    if (!c->out && !x->interim_pending && ed->entries[slot].phase == SR_ENTRY_BODY && e->config.stream_ns)
+    const sr_output *out = output(x);
+    if (!out && !x->interim_pending && ed->entries[slot].phase == SR_ENTRY_BODY && e->config.stream_ns)
         sr_deadline_set_exchange(e, x, SR_DEADLINE_STREAM);
-    backlog(ed, slot, c);
+    backlog(ed, slot, out);
 }
 
 static void finish(sr_edge *ed, uint32_t slot)
@@ -103,7 +110,7 @@ static void bad_gateway(sr_edge *ed, sr_exchange *x)
         sr_exchange_refuse(e, x, 502, SR_REFUSED_WORKER);
         return;
     }
-    sr_deadline_clear(e, x->conn);
+    sr_deadline_clear_exchange(e, x);
     x->refused = SR_REFUSED_WORKER;
     protocol->piece(e, x, sr_page_text(&page), true);
     protocol->end(e, x);
@@ -238,7 +245,7 @@ static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *p
             cut(ed, slot);
             return TOOK;
         }
-        sr_deadline_clear(ed->engine, en->exchange->conn);
+        sr_deadline_clear_exchange(ed->engine, en->exchange);
         sr_response_error err =
             kept ? head_make(ed, en, &h, fields, rec->flags & SR_REPLY_CLOSE) : SR_RESPONSE_NO_MEMORY;
         if (err && err != SR_RESPONSE_NO_MEMORY)
@@ -340,10 +347,11 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
     const sr_content content = {fd, (off_t)f.offset, f.length, NULL};
     en->filed = en->exchange->left && en->exchange->left != SR_LENGTH_UNKNOWN;
     c->protocol->file(ed->engine, en->exchange, &content);
-    if (f.leased && c->out)
-        sr_leased_add(ed->engine, c->out);
-    if (c->out && c->borrowed)
-        c->out->copies = true;
+    sr_output *out = output(en->exchange);
+    if (f.leased && out)
+        sr_leased_add(ed->engine, out);
+    if (out && c->borrowed)
+        out->copies = true;
     return TOOK;
 }
 
@@ -401,7 +409,7 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
     case SR_REPLY_DATA:
         if (en->phase == SR_ENTRY_OPEN || en->filed)
             return TOOK_BAD;
-        if (c && pending(c) > PENDING_MAX) /* it does not wait */
+        if (c && pending(en->exchange) > PENDING_MAX) /* it does not wait */
             return TOOK_BAD;
         if (en->phase == SR_ENTRY_BODY && len)
             c->protocol->piece(ed->engine, en->exchange, sr_bytes_of(payload, len), false);
@@ -569,7 +577,7 @@ void sr_deliver_held(sr_edge *ed)
         sr_entry *en = bound ? &ed->entries[bound - 1] : NULL;
         if (!en || !en->held || !en->exchange)
             continue;
-        backlog(ed, bound - 1, en->exchange->conn);
+        backlog(ed, bound - 1, output(en->exchange));
         if (!en->held)
             sr_ring_tell(&ed->workers[row].reader);
     }

@@ -345,7 +345,7 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
 {
     sr_engine *e = ed->engine;
     sr_task task;
-    bool has_slot = sr_conn_slot(c);
+    bool has_slot = c->state == SR_CONN_SERVING && sr_conn_slot(c);
     if (has_slot && c->pump && !(events & EPOLLOUT && c->out && c->exchange->status)) {
         sr_relay_step(e, c);
         return;
@@ -372,6 +372,13 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
         return;
     case SR_CONN_TUNNEL:
         sr_relay_step(e, c);
+        return;
+    case SR_CONN_STREAMS:
+        if (events & EPOLLOUT && !c->protocol->writable(e, c))
+            return;
+        if (events & ~(uint32_t)EPOLLOUT && sr_link_alone(&c->buffered) &&
+            c->protocol->read(e, c, &task) == SR_INTAKE_READY)
+            sr_dispatch(ed, &task);
         return;
     case SR_CONN_READY:
     case SR_CONN_SERVING:

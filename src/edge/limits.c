@@ -70,11 +70,13 @@ static bool gave_up(const sr_edge *ed, const sr_exchange *x)
            e->now - x->ready_at >= GAVE_UP_NS;
 }
 
-/* Ends a request whose client is gone, or is taken for that. True: it did. */
+/* Ends a request whose client is gone, or is taken for that. True: it did. Of one that has others the protocol hears by itself. */
 static bool dropped(sr_edge *ed, sr_exchange *x)
 {
     sr_engine *e = ed->engine;
     sr_conn *c = x->conn;
+    if (c->state == SR_CONN_STREAMS)
+        return false;
     int state = sr_presence(c);
     bool ended = state > 0 && waits(ed, x);
     if (state < 0 || (ended && closed(c))) {
@@ -148,7 +150,7 @@ static void call_over(sr_edge *ed, sr_exchange *x)
         say_late(ed, slot, false);
         return;
     }
-    bool gone = sr_presence(x->conn) < 0 || x->interim_pending;
+    bool gone = x->conn->state != SR_CONN_STREAMS && (sr_presence(x->conn) < 0 || x->interim_pending);
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
     en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran", e->now - sr_entry_since(ed, slot),
                               gone ? "the client was gone" : "the client got 504");
@@ -206,7 +208,8 @@ static void look(sr_edge *ed, sr_exchange *x)
         return;
     }
     /* from now on, the loss of the client is an event; a byte that is held would be one over and over */
-    sr_conn_watch(e, c, c->held ? EPOLLRDHUP : EPOLLIN | EPOLLRDHUP);
+    if (c->state != SR_CONN_STREAMS)
+        sr_conn_watch(e, c, c->held ? EPOLLRDHUP : EPOLLIN | EPOLLRDHUP);
     if (x->slot && !sr_lanes_holds(&ed->entries[x->slot - 1])) /* a lane has a time limit of its own */
         sr_deadline_keep_exchange(e, x, SR_DEADLINE_QUEUE,
                                   sr_entry_since(ed, x->slot - 1) + e->deadlines.limit[SR_DEADLINE_QUEUE]);

@@ -42,7 +42,7 @@ void sr_presence_probe(sr_edge *ed, sr_conn *c)
         {IPPROTO_TCP, TCP_KEEPCNT, PROBES},
         {SOL_SOCKET, SO_KEEPALIVE, 1},
     };
-    if (c->out || c->borrowed)
+    if (c->out || c->borrowed || c->state == SR_CONN_STREAMS)
         return;
     /* not by a look at what has come: it may have left a next request behind, or its close_notify */
     struct pollfd p = {.fd = c->source.fd, .events = POLLRDHUP};

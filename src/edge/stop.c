@@ -55,20 +55,24 @@ void sr_stop_owner_ended(sr_edge *ed)
 /* Whether a worker has its request, or the end of its response is being sent. */
 static bool under_way(const sr_edge *ed, const sr_conn *c)
 {
-    uint32_t slot = sr_conn_slot(c);
-    if (!slot)
-        return c->state == SR_CONN_FLUSH || c->state == SR_CONN_LINGER;
-    return sr_holder(ed, slot - 1) >= 0;
+    for (const sr_exchange *x = c->exchange; x; x = x->older)
+        if (x->slot && sr_holder(ed, x->slot - 1) >= 0)
+            return true;
+    return c->state == SR_CONN_FLUSH || c->state == SR_CONN_LINGER;
 }
 
-/* A request that waits gets 503. False: there is none. */
+/* Requests that wait get 503. False: there is none. */
 static bool refuse(sr_edge *ed, sr_conn *c)
 {
-    uint32_t slot = sr_conn_slot(c);
-    if (!slot || c->out || !sr_deliver_unanswered(ed, &ed->entries[slot - 1]))
-        return false;
-    sr_exchange_refuse(ed->engine, c->exchange, 503, SR_REFUSED_STOP);
-    return true;
+    bool any = false;
+    for (sr_exchange *x = c->exchange, *older; x; x = older) {
+        older = x->older;
+        if (!x->slot || c->out || !sr_deliver_unanswered(ed, &ed->entries[x->slot - 1]))
+            continue;
+        sr_exchange_refuse(ed->engine, x, 503, SR_REFUSED_STOP);
+        any = true;
+    }
+    return any;
 }
 
 static void close_others(sr_edge *ed)

@@ -42,7 +42,7 @@ static void response_over(sr_engine *e, sr_conn *c)
         return;
     }
     c->state = SR_CONN_IDLE;
-    sr_exchange_end(e, c);
+    sr_exchange_end(e, x);
     if (sr_buffer_len(&c->in)) { /* its next request may be complete: no time limit before it was parsed */
         sr_deadline_clear(e, c);
         sr_link_append(&e->intake.buffered, &c->buffered);
@@ -120,6 +120,16 @@ bool sr_h1_writable(sr_engine *e, sr_conn *c)
         return send_pending(e, c);
     send_rest(e, c);
     return false;
+}
+
+sr_output *sr_h1_output(const sr_exchange *x)
+{
+    return x->conn->out;
+}
+
+bool sr_h1_settle(sr_engine *e, sr_exchange *x)
+{
+    return send_pending(e, x->conn);
 }
 
 void sr_h1_finish(sr_engine *e, sr_conn *c, bool close_after)

@@ -8,6 +8,9 @@
 
 /* False as well when the response is over, and the connection may be kept: then it is not the caller's any more. */
 bool sr_h1_writable(sr_engine *e, sr_conn *c);
+
+sr_output *sr_h1_output(const sr_exchange *x);
+bool sr_h1_settle(sr_engine *e, sr_exchange *x);
 void sr_h1_end(sr_engine *e, sr_exchange *x);
 void sr_h1_cut(sr_engine *e, sr_exchange *x);
 

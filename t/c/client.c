@@ -138,7 +138,7 @@ static void is_forwarded(sr_engine *e, const char *peer, const char *fields, con
     is_peer(&c->peer,
             strcmp(peer, "unix") ? strcmp(peer, "10.0.0.1") ? "192.0.2.7 0" : "10.0.0.1 0" : "127.0.0.1 0",
             "the peer stays");
-    sr_exchange_end(e, c);
+    sr_exchange_end(e, c->exchange);
     sr_exchanges_free(&e->exchanges);
     e->exchanges = (sr_exchanges){0};
     sr_conn_free(c);

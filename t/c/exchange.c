@@ -33,8 +33,8 @@ static void one(sr_engine *e)
     ok(!x->parse && !x->body && x->status == 200, "the request goes before the response");
     sr_deadline_set_exchange(e, x, SR_DEADLINE_BODY);
     ok(!sr_deadline_none(c), "it has a time limit");
-    sr_exchange_end(e, c);
-    sr_exchange_end(e, c);
+    sr_exchange_end(e, c->exchange);
+    sr_exchange_end(e, c->exchange);
     ok(!c->exchange && sr_deadline_none(c), "which ends with it");
     e->now = e->deadlines.due_at; /* its time has come */
     is_int(sr_deadlines_timeout(e), -1, "and is in no list");
@@ -43,7 +43,7 @@ static void one(sr_engine *e)
     ok(next == x, "the next takes its memory");
     ok(!next->status && !next->owed && !next->broken && !next->slot && next->version == SR_HTTP_1_1,
        "and nothing else");
-    sr_exchange_end(e, c);
+    sr_exchange_end(e, c->exchange);
     sr_conn_free(c);
 }
 
@@ -54,7 +54,7 @@ static void many(sr_engine *e)
         if (!sr_exchange_begin(e, c[i] = conn()))
             ok(false, "no memory");
     for (int i = 0; i < MANY; i++)
-        sr_exchange_end(e, c[i]);
+        sr_exchange_end(e, c[i]->exchange);
     is_int(e->exchanges.n_free, 1024, "the memory of so many is kept");
     for (int i = 0; i < MANY; i++)
         sr_conn_free(c[i]);
@@ -69,7 +69,7 @@ static void reserve(sr_engine *e)
     sr_exchange *x = sr_exchange_begin(e, c);
     ok(x != kept, "which no ordinary request takes");
     e->exchanges.reserve = NULL; /* as if a refusal had it */
-    sr_exchange_end(e, c);
+    sr_exchange_end(e, c->exchange);
     ok(e->exchanges.reserve == x, "the first that ends is the next reserve");
     free(kept);
     sr_conn_free(c);
