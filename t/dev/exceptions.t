@@ -146,6 +146,19 @@ APP
     $own->stop;
 };
 
+subtest 'responses that are none' => sub {
+    my $own = Sirius::Test::Dev->start( "sub { return }\n", '--workers', 1 );
+    like $own->ask('GET /')->body,
+        qr/\AThe response is wrong in GET \/:\nResponse should be array ref or code ref: undef\n\nThe application returns the response: its status, /,
+        'what is wrong, and what a response is';
+    $own->save( 'app.psgi',
+        qq(use utf8; sub { [ 200, [ 'Content-Type' => 'text/plain' ], ["\xe2\x98\xba"] ] }\n) );
+    ok $own->answers(qr/Text is encoded before it is sent: Encode::encode/), 'text that is not encoded';
+    $own->save( 'app.psgi', "sub { [ 200, {}, ['Hello'] ] }\n" );
+    ok $own->answers(qr/Header fields are a list of names and values/), 'another';
+    $own->stop;
+};
+
 subtest 'without the middleware' => sub {
     my $own = Sirius::Test::Dev->start( "sub { die 'in the request' }\n", '--no-default-middleware' );
     unlike $own->ask('GET /')->body, qr/in the request/, '--no-default-middleware: no';

@@ -1,6 +1,7 @@
 # sirius dev: code that does not load is shown, and the next save brings the application back
 use strict;
 use warnings;
+use Cwd ();
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
@@ -94,6 +95,30 @@ subtest 'broken later, in a module, and in different ways' => sub {
     $dev->save( 'app.psgi', $GOOD );
     ok $dev->answers('good'), 'and there again';
     $dev->stop;
+};
+
+subtest 'what may be meant' => sub {
+    my $dev = Sirius::Test::Dev->start( "use Shop;\n$GOOD",
+        { files => { 'lib/Shop.pm' => "package Shop;\n1;\n" } } );
+    like $dev->ask('GET /')->body,   qr/Can't locate Shop\.pm/, 'a module in lib is not found';
+    unlike $dev->ask('GET /')->body, qr/is there/,              'nothing of a lib in another directory';
+    $dev->stop;
+    my $here = Cwd::getcwd();
+    my $top  = $dev->folder;
+    chdir $top or die $!;
+    $dev = Sirius::Test::Dev->start( "use Shop;\n$GOOD", { folder => $dev->{folder} } );
+    like $dev->ask('GET /')->body, qr/The file lib\/Shop\.pm is there: start sirius dev with -I lib/,
+        'but in this one';
+    $dev->stop;
+    $dev = Sirius::Test::Dev->start( $GOOD,
+        { folder => $dev->{folder}, files => { 'bin/app.psgi' => $GOOD } } );
+    unlink "$top/app.psgi" or die $!;
+    ok $dev->answers(
+        qr{app\.psgi: No such file or directory; the application of this directory is bin/app\.psgi: sirius dev bin/app\.psgi}
+        ),
+        'another application is there';
+    $dev->stop;
+    chdir $here or die $!;
 };
 
 subtest 'after --load-timeout' => sub {

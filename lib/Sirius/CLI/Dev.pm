@@ -118,7 +118,8 @@ sheets have changed, it replaces these, and the page stays as it is. See L<Siriu
 
 =head2 Defaults
 
-C<--env development>, C<--workers 4>, C<--host 127.0.0.1>, C<--queue-timeout 300>. To be reached by other machines, or from outside of
+C<--env development>, C<--workers 4>, C<--host 127.0.0.1>, C<--queue-timeout 300>, C<--slow-log 5>: a request that runs for 5 seconds is
+printed with its stack. To be reached by other machines, or from outside of
 a container, give C<--host 0.0.0.0>; everybody who can connect can then see source code in error pages.
 
 C<sirius --reload> (C<-r>) and C<-R PATHS> do the same with the defaults of C<sirius>, and without the log of requests.

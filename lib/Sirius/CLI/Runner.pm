@@ -207,8 +207,9 @@ sub _dev_defaults {
     my ( $self, $all ) = @_;
     my %default = ( queue_timeout => 300 );
     return %default if $self->{dev}{name} ne 'sirius dev';
-    $default{workers} = 4 if !grep { defined $all->{$_} } qw(workers min_servers max_servers);
-    $default{host}    = '127.0.0.1'
+    $default{slow_log} = 5;    # a loop without an end says nothing by itself
+    $default{workers}  = 4 if !grep { defined $all->{$_} } qw(workers min_servers max_servers);
+    $default{host}     = '127.0.0.1'
         if !grep( { defined $all->{$_} } qw(host listen socket) )
         && !Sirius::Service::Starter->descriptors
         && !Sirius::Service::Activation->offered;

@@ -30,7 +30,7 @@ An application that does not load is shown as a page with the message of perl. W
 of this directory: app.psgi, bin/app.psgi, another *.psgi, or a program of Mojolicious.
 
 Other defaults than those of sirius: --env development, --workers 4, --host 127.0.0.1,
---queue-timeout 300; and each request is logged on the terminal unless --access-log is given.
+--queue-timeout 300, --slow-log 5; and each request is logged on the terminal unless --access-log is given.
 --chdir, --config and all other options of sirius are accepted.
 
 TEXT

@@ -32,6 +32,7 @@ sub because {
     $text =~ s/\AError while loading (?:[^\n]+?): (?=.)//s;
     $text =~ s/\s+\z//;
     $text = 'unknown error' if !length $text;
+    $text .= _hint($text);
     my $self = bless { text => substr( $text, 0, TEXT_MAX ) }, $class;
     while ( $text =~ /(?: at |in file )(\S.*?),? line (\d+)(?=[.,:;)\s]|\z)/g ) {
         my ( $file, $line ) = ( $1, $2 );
@@ -86,6 +87,14 @@ sub terminal {
     my ( $self, $colours ) = @_;
     my $paint = $SOURCE->painter($colours);
     return $paint->( at => $TITLE ) . ":\n" . $self->_text($paint);
+}
+
+# The usual reason for a module that is not found
+sub _hint {
+    my ($path) = shift =~ /\ACan't locate (\w[\w\/]*[.]pm) in \@INC/ or return '';
+    return -f "lib/$path"
+        ? "\n\nThe file lib/$path is there: start sirius dev with -I lib, or put use lib 'lib' into the application."
+        : '';
 }
 
 sub _text {

@@ -24,6 +24,17 @@ use constant {
 my $SOURCE = 'Sirius::Dev::Source';
 my $SECRET = qr/pass(?:w|ph)|secret|token|api[-_]?key|authorization|cookie|session|csrf/i;
 
+# What is meant by the words of Plack::Middleware::Lint
+my $EXAMPLE = q{[ 200, [ 'Content-Type' => 'text/plain' ], ['Hello'] ]};
+my @HINTS   = (
+    [   qr/\AResponse (?:should|needs to) be/ =>
+            "The application returns the response: its status, header fields and body, as $EXAMPLE."
+    ],
+    [ qr/\AHeaders needs to be/ => "Header fields are a list of names and values, as in $EXAMPLE." ],
+    [ qr/\ABody should be/      => "The body is a list of strings, or a file handle, as in $EXAMPLE." ],
+    [ qr/\ABody must be bytes/  => q{Text is encoded before it is sent: Encode::encode( 'UTF-8', $text ).} ],
+);
+
 # Called by a sub that a handler of __DIE__ calls: what is needed of each frame, from the inside to those of this package
 sub calls {
     my ( $class, $until ) = @_;
@@ -75,9 +86,13 @@ sub html {
 sub new {
     my ( $class, %args ) = @_;
     my $self = bless { editor => $args{editor}, files => $args{files} }, $class;
-    $self->{text}   = $self->_message( $args{error} );
-    $self->{title}  = $args{title} // ( ref $args{error} ? 'Exception of ' . ref $args{error} : 'Exception' );
-    $self->{places} = [ $self->_places( $args{calls} || [] ) ];
+    $self->{text} = $self->_message( $args{error} );
+    my $of_lint = $args{calls} && @{ $args{calls} } && $args{calls}[0][0] eq 'Plack::Middleware::Lint';
+    @{$self}{qw(text title)} = ( _explained( $self->{text} ), 'The response is wrong' )
+        if $of_lint && !ref $args{error};
+    $self->{title} //= $args{title}
+        // ( ref $args{error} ? 'Exception of ' . ref $args{error} : 'Exception' );
+    $self->{places}  = [ $self->_places( $args{calls} || [] ) ];
     $self->{request} = _request( $args{env} );
     return $self;
 }
@@ -124,6 +139,15 @@ sub _enclosing {
     my ($sub) = grep { $_ ne '(eval)' } map { $_->[3] } @{$calls}[ $i + 1 .. $#$calls ];
     $sub =~ s/\APlack::Sandbox::\w+::// if defined $sub;    # the package of a .psgi file
     return $sub;
+}
+
+# What Plack::Middleware::Lint has found, for somebody who does not know the specification
+sub _explained {
+    my $text = shift;
+    $text =~ s/ at \S+Lint\.pm line \d+\.?\z//;
+    $text =~ s/:\s*\z/: undef/;
+    my ($hint) = map { $_->[1] } grep { $text =~ $_->[0] } @HINTS;
+    return defined $hint ? "$text\n\n$hint" : $text;
 }
 
 sub _is_own {

@@ -14,6 +14,7 @@ use Sirius::Dev::Broken;
 use Sirius::Dev::Fresh;
 use Sirius::Dev::LiveReload;
 use Sirius::Dev::Preloader;
+use Sirius::Dev::Project;
 use Sirius::OS::Inherit;
 use Sirius::OS::Title;
 use Sirius::Process::Launch;
@@ -66,7 +67,7 @@ sub run {
 sub _build {
     my $self = shift;
     my $file = $self->{session}->app;
-    die "$file: $!\n" if defined $file && !-e $file;    # Plack says that no file was found, and not which
+    die _missing($file) if defined $file && !-e $file;    # Plack says that no file was found, and not which
     return Sirius::Worker->check_app( $self->{builder}->() );
 }
 
@@ -88,6 +89,16 @@ sub _load {
     return $app if $clean;
     _tell( $news, broken => Sirius::Dev::Broken->because($error)->data );
     exit 1;
+}
+
+# With what may be meant
+sub _missing {
+    my $file  = shift;
+    my $error = "$file: $!";
+    my ($app) = Sirius::Dev::Project->find('.');
+    return
+        $error
+        . ( defined $app ? "; the application of this directory is $app: sirius dev $app" : '' ) . "\n";
 }
 
 # A line to the supervisor, which reads it
