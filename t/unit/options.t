@@ -545,6 +545,16 @@ subtest 'Every option is documented' => sub {
         is( Sirius::Config::Options->row($_), $row, "$_ is an alias" ) for @{ $row->{alias} || [] };
     }
     unlike $help, qr/.{101}/, 'not too wide';
+    for my $command ( undef, 'dev' ) {
+        my $short = Sirius::Config::Usage->help( $command, 1 );
+        my @shown = $short =~ /^  (-.*)/mg;
+        my $name  = 'sirius' . ( $command ? ' dev' : '' );
+        is @shown, 20, "$name -h: twenty";
+        like $short, qr/\n$name --help lists all \d+\.\n\z/, 'and where the others are';
+        cmp_ok( ( () = $short =~ /\n/g ), '<', 50, 'on one screen' );
+        unlike $short,                                qr/.{101}/,              'not too wide';
+        like + Sirius::Config::Usage->help($command), qr/--max-header-fields/, "$name --help: all";
+    }
 };
 
 subtest 'The name of a header field' => sub {

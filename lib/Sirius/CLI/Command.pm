@@ -61,6 +61,18 @@ sub run {
     return $status;
 }
 
+# The control socket that is meant by --control, --pid or nothing
+sub server {
+    my $self = shift;
+    require Sirius::Control::Place;
+    $self->wrong('--control: cannot be combined with --pid')
+        if defined $self->given('control') && defined $self->given('pid');
+    my $path
+        = eval { Sirius::Control::Place->choose( path => $self->given('control'), pid => $self->given('pid') ) };
+    chomp( my $error = $@ );
+    return $path // $self->wrong($error);
+}
+
 sub summary { return '' }
 
 sub synopsis { return '[options]' }
@@ -262,6 +274,12 @@ Fails if there are words.
   my $status = Sirius::CLI::Greet->run(@arguments);
 
 Runs the command and returns the exit status: C<DONE> (0), C<FAILED> (1), C<USAGE> (2), or another one of the command.
+
+=head2 server
+
+  my $path = $command->server;
+
+The control socket of the options C<control> and C<pid>, or of the only server; fails if that is not clear (L<Sirius::Control::Place>).
 
 =head2 wrong
 

@@ -29,7 +29,15 @@ my @ROWS = (
         {   name  => 'control',
             type  => 'string',
             value => 'PATH',
-            text  => 'Connect to the control socket at PATH (default: SIRIUS_CONTROL)'
+            text  =>
+                'Connect to the control socket at PATH (default: SIRIUS_CONTROL, or the only server that runs)'
+        },
+        {   name  => 'pid',
+            type  => 'count',
+            min   => 1,
+            max   => 2**22,
+            value => 'PID',
+            text  => 'Control the server with this PID'
         },
         {   name => 'wait',
             type => 'bool',
@@ -49,9 +57,7 @@ my @ROWS = (
 sub main {
     my ( $self, @words ) = @_;
     my $request = $self->_request(@words);
-    my $path    = $self->given('control') // $ENV{SIRIUS_CONTROL};
-    $self->wrong('no server given: use --control PATH or set SIRIUS_CONTROL')
-        if !defined $path || !length $path;
+    my $path    = $self->server;
     my $timeout = $self->given('timeout') // ( $self->given('wait') ? undef : PATIENCE );
     my ( $answer, $line );
     my $done = eval {
@@ -122,9 +128,6 @@ Sirius::CLI::Ctl - sirius ctl: control a running server
 
 =head1 SYNOPSIS
 
-  sirius --control /run/app.control --workers 4 app.psgi
-
-  export SIRIUS_CONTROL=/run/app.control
   sirius ctl status
   sirius ctl reload --wait
   sirius ctl workers 8
@@ -135,7 +138,8 @@ Sirius::CLI::Ctl - sirius ctl: control a running server
 
 =head1 DESCRIPTION
 
-Connects to the control socket of a server that was started with C<--control>. Only root and the user of the server may use the
+Connects to the control socket of a server: of C<--control> or C<SIRIUS_CONTROL>, else of the only server that can be found
+(L<Sirius::Control::Place>), or the one with the PID of C<--pid>. Only root and the user of the server may use the
 socket (see L<Sirius::Control::Server>). The command needs no PID and sends no signal, so it cannot affect an unrelated process.
 
 =head1 COMMANDS
@@ -180,11 +184,15 @@ With B<reload>: abort the reload that is in progress.
 
 =item B<--control> I<PATH>
 
-Connect to the control socket at I<PATH> (default: the environment variable C<SIRIUS_CONTROL>).
+Connect to the control socket at I<PATH> (default: the environment variable C<SIRIUS_CONTROL>, or the only server that runs).
 
 =item B<--json>
 
 Print the answer of the server as one line of JSON.
+
+=item B<--pid> I<PID>
+
+Control the server with this PID, if several run.
 
 =item B<--timeout> I<SECONDS>
 

@@ -10,6 +10,7 @@ use POSIX               ();
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Control::Client;
+use Sirius::Control::Place;
 use Sirius::Profile::Collector;
 use Sirius::Profile::Dump;
 use Sirius::Profile::Samples;
@@ -154,24 +155,23 @@ sub _ask {
 sub _board {
     my ( $self, $pid ) = @_;
     my $path = defined $pid ? undef : $self->given('control') // $ENV{SIRIUS_CONTROL};
-    undef $path if !length( $path // '' );
+    undef $path if !length( $path // '' ) || Sirius::Control::Place->is_none($path);
+    if ( !defined $path && !defined $pid ) {
+        my @servers = Sirius::Profile::Server->all;
+        my $list    = join ', ', map { Sirius::Control::Place->words( { pid => $_ } ) } @servers;
+        $self->wrong(
+            "there are @{[ scalar @servers ]} servers ($list): choose one with --pid, or by --control PATH")
+            if @servers > 1;
+        if   (@servers) { ($pid) = @servers }
+        else            { $path  = $self->server }
+    }
     if ( defined $path ) {
         my ( $answer, $client ) = $self->_ask( $path, command => 'status' );
         $pid = $client->pid;
         return ( undef, $path, 'the server is in another container' )
             if !$pid || $pid != $answer->{status}{pid};
-    } elsif ( !defined $pid ) {
-        my @servers = Sirius::Profile::Server->all;
-        $self->wrong(
-            'no server found: use --control PATH or set SIRIUS_CONTROL, as the user of the server or as root')
-            if !@servers;
-        $self->wrong( 'there are '
-                . @servers
-                . ' servers, with the PIDs '
-                . join( ', ', @servers )
-                . ': use --control PATH, or --pid with one of these' )
-            if @servers > 1;
-        ($pid) = @servers;
+    } else {
+        ($path) = map { $_->{path} } grep { $_->{pid} == $pid } Sirius::Control::Place->all;
     }
     my $board = eval { Sirius::Profile::Server->board($pid) };
     my $why   = $@;

@@ -109,6 +109,7 @@ sub parse_options {
         ( undef, @rest ) = splice @args, $i;
         last;
     }
+    $self->{is_short} = !grep {/\A--?help\z/} @args;    # -h
     my ( $given, @words ) = _read(@args);
     _one_application( $given, @words );
     my ( $config, %all, @plack ) = ( undef, %$given );
@@ -165,7 +166,7 @@ sub setup {
     my $self = shift;
     if ( $self->{help} ) {
         require Sirius::Config::Usage;
-        print Sirius::Config::Usage->help( $self->{dev} ? 'dev' : undef );
+        print Sirius::Config::Usage->help( $self->{dev} ? 'dev' : undef, $self->{is_short} );
         exit 0;
     }
     if ( $self->{dev} ) {

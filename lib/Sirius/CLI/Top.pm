@@ -13,9 +13,10 @@ use Sirius::Base::Text;
 use Sirius::CLI::Top::Client;
 use Sirius::CLI::Top::Picture;
 use Sirius::CLI::Top::Screen;
+use Sirius::Control::Client;
 use Time::HiRes qw(sleep);
 
-use constant INTERVAL => 2;    # seconds
+use constant { INTERVAL => 2, PATIENCE => 5 };    # seconds
 
 # Intervals that + and - choose from, in seconds
 my @STEPS = ( 0.5, 1, 2, 5, 10, 30, 60 );
@@ -49,7 +50,20 @@ my @ROWS = (
     {   name  => 'admin',
         type  => 'string',
         value => 'ADDRESS',
-        text  => 'Connect to the admin port at ADDRESS (default: the first in SIRIUS_ADMIN)'
+        text  =>
+            'Connect to the admin port at ADDRESS (default: the first in SIRIUS_ADMIN, or the only server that runs)'
+    },
+    {   name  => 'control',
+        type  => 'string',
+        value => 'PATH',
+        text  => 'Connect to the control socket at PATH instead'
+    },
+    {   name  => 'pid',
+        type  => 'count',
+        min   => 1,
+        max   => 2**22,
+        value => 'PID',
+        text  => 'Watch the server with this PID'
     },
     {   name    => 'interval',
         type    => 'seconds',
@@ -65,14 +79,8 @@ my @ROWS = (
 sub main {
     my ( $self, @words ) = @_;
     $self->no_more(@words);
-    my $admin = $self->given('admin') // ( grep {length} split /[\s,]+/, $ENV{SIRIUS_ADMIN} || '' )[0];
-    $self->wrong('no server given: use --admin ADDRESS or set SIRIUS_ADMIN') if !defined $admin;
-    $self->{admin}    = $admin;
     $self->{interval} = $self->given('interval') // INTERVAL;
-    $self->{client}   = eval { Sirius::CLI::Top::Client->new($admin) };
-    chomp( my $error = $@ );
-    $self->wrong( defined $self->given('admin') ? "--admin: $error" : "--admin: $error (from SIRIUS_ADMIN)" )
-        if !$self->{client};
+    $self->_find;
     $self->_look_or_fail;
     my ( $once, $json ) = map { $self->given($_) } qw(once json);
     return $self->_watch if !$once && !$json && Sirius::CLI::Top::Screen->is_possible;
@@ -106,13 +114,43 @@ sub _draw {
     return $screen->show( $picture->header($width), @all );
 }
 
+# What the control socket has to say: status, and why there is none
+sub _figures {
+    my $self   = shift;
+    my $answer = eval {
+        ( Sirius::Control::Client->new( $self->{control}, PATIENCE )->ask( { command => 'figures' } ) )[0];
+    };
+    my $error = $@;
+    die $error if ref $error && ref $error ne 'HASH';    # it comes from a signal
+    return ( undef, ref $error ? $error->{text} =~ s/\A\Q$self->{control}\E: //r : $error ) if !$answer;
+    return ( $answer->{status}, $answer->{error} );
+}
+
+# The admin port, or the control socket of a server that need not have one
+sub _find {
+    my $self  = shift;
+    my $given = $self->given('admin');
+    my $other = defined $self->given('control') ? 'control' : defined $self->given('pid') ? 'pid' : undef;
+    $self->wrong("--admin: cannot be combined with --$other") if defined $given && defined $other;
+    my $admin = defined $other ? undef : $given
+        // ( grep {length} split /[\s,]+/, $ENV{SIRIUS_ADMIN} || '' )[0];
+    if ( !defined $admin ) {
+        $self->{control} = $self->{admin} = $self->server;
+        return;
+    }
+    $self->{admin}  = $admin;
+    $self->{client} = eval { Sirius::CLI::Top::Client->new($admin) };
+    chomp( my $error = $@ );
+    $self->wrong( defined $given ? "--admin: $error" : "--admin: $error (from SIRIUS_ADMIN)" )
+        if !$self->{client};
+    return;
+}
+
 # Asks the server once more. False, with the reason, if it does not answer
 sub _look {
     my $self = shift;
-    my $text = eval { $self->{client}->get('/status.json') };
-    die $@ if ref $@;                          # it comes from a signal
-    chomp( my $error = defined $text ? 'not an admin port of Sirius' : $@ );
-    my $status = defined $text && eval { JSON::PP->new->utf8->decode($text) };
+    my ( $status, $error ) = defined $self->{control} ? $self->_figures : $self->_status;
+    $status = undef if defined $status && ref $status ne 'HASH';
     if ( ref $status eq 'HASH' && ref $status->{workers} eq 'ARRAY' ) {
         @{$self}{qw(before now error)} = ( $self->{now}, $status, undef );
         return 1;
@@ -157,11 +195,20 @@ sub _quits {
     return 0;
 }
 
+# What the admin port has to say
+sub _status {
+    my $self = shift;
+    my $text = eval { $self->{client}->get('/status.json') };
+    die $@ if ref $@;    # it comes from a signal
+    chomp( my $error = defined $text ? 'not an admin port of Sirius'                      : $@ );
+    return ( defined $text           ? scalar eval { JSON::PP->new->utf8->decode($text) } : undef, $error );
+}
+
 # Ctrl-Z: the shell gets its screen, and fg brings ours back
 sub _suspend {
     my $screen = shift;
     $screen->close;
-    kill STOP => $$;    # TSTP itself is blocked while its handler runs
+    kill STOP => $$;     # TSTP itself is blocked while its handler runs
     $screen->open;
     $screen->wake;
     return;
@@ -203,7 +250,8 @@ Sirius::CLI::Top - sirius top: watch a running server in a terminal
 
 =head1 DESCRIPTION
 
-Shows the figures of the status page of C<--admin> (L<Sirius::Admin::App>), updated every 2 seconds, until C<q> or Ctrl-C is pressed:
+Shows the figures of the status page (L<Sirius::Admin::App>), updated every 2 seconds, until C<q> or Ctrl-C is pressed. Without an
+address it asks the only server of the user, at its control socket (L<Sirius::Control::Place>); that need not have an admin port.
 
   Sirius 0.01, shop.psgi on web1, PID 4711, up 66 min, 14:02:11, rates over 2.0 s
   Address      http://127.0.0.1:5000/
@@ -264,7 +312,15 @@ clients of the server, everything but printable ASCII is escaped.
 =item B<--admin> I<ADDRESS>
 
 Connect to the address or the URL of the server's C<--admin> (default: the first address in the environment variable
-C<SIRIUS_ADMIN>).
+C<SIRIUS_ADMIN>, or the only server that runs).
+
+=item B<--control> I<PATH>
+
+Connect to the control socket at I<PATH> instead. It has all figures but the memory that a worker shares with no other process.
+
+=item B<--pid> I<PID>
+
+Watch the server with this PID, if several run.
 
 =item B<--interval> I<SECONDS>
 

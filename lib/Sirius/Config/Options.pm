@@ -57,7 +57,7 @@ my @TABLE = (
     [ 'server', 'string', 'Sirius', { short => 's', plackup => 1, value => 'NAME' },
         'Serve the application with this Plack handler' ],
     [ 'version', 'bool', undef, { command => 1, short => 'v', plackup => 'flag' }, 'Print the version and exit' ],
-    [ 'help', 'bool', undef, { command => 1, short => 'h', plackup => 'flag' }, 'Print this help and exit' ],
+    [ 'help', 'bool', undef, { command => 1, short => 'h', plackup => 'flag' }, 'Print this help and exit; -h: the options of a day alone' ],
     [ 'show-config', 'bool', undef, { command => 1, runner => 1 },
         'Print the value of each option and where it comes from, and exit' ],
     [ 'completion', 'choice', undef, { command => 1, of => [qw(bash fish zsh)], runner => 1, value => 'bash|fish|zsh' },
@@ -250,7 +250,9 @@ my @TABLE = (
     [ 'env-file', 'paths', undef, { many => 1, runner => 1, value => 'FILE' },
         'Set the environment variables in FILE, one NAME=VALUE on each line, before loading the application, and read FILE again at
         each reload; variables that are already set keep their value; may be given several times' ],
-    [ 'control', 'path', undef, { socket => 1, value => 'PATH' }, 'Accept the commands of "sirius ctl" on a unix socket at PATH' ],
+    [ 'control', 'path', undef, { socket => 1, value => 'PATH' },
+        'Accept the commands of "sirius ctl" on a unix socket at PATH; none: nowhere (default: in RUNTIME_DIRECTORY, XDG_RUNTIME_DIR, /run
+        for root, or TMPDIR, where "sirius ctl" finds it)' ],
     [ 'pid', 'path', undef, { alias => [qw(pid-file pidfile)] }, 'Write the PID of the supervisor to FILE' ],
     [ 'user', 'user', undef, {}, 'Run as USER once the sockets are open; the server must be started as root' ],
     [ 'group', 'group', undef, { list => 1 },

@@ -24,16 +24,27 @@ TEXT
 my %HEAD = ( dev => <<'TEXT' );
 Usage: sirius dev [options] [app.psgi]
 
-Serves the application while you work on it, at http://localhost:5000/ or the next free port. When you
-save a file, the application is loaded again; requests wait meanwhile, and are answered by the new code.
-An application that does not load is shown as a page with the message of perl. Without a name it is that
-of this directory: app.psgi, bin/app.psgi, another *.psgi, or a program of Mojolicious.
+Serves the application while you work on it, at http://localhost:5000/ or the next free port. When
+you save a file, the application is loaded again; requests wait meanwhile, and are answered by the
+new code. An application that does not load is shown as a page with the message of perl. Without a
+name it is that of this directory: app.psgi, bin/app.psgi, another *.psgi, or one of Mojolicious.
 
 Other defaults than those of sirius: --env development, --workers 4, --host 127.0.0.1,
---queue-timeout 300, --slow-log 5; and each request is logged on the terminal unless --access-log is given.
---chdir, --config and all other options of sirius are accepted.
-
+--queue-timeout 300, --slow-log 5; and each request is logged on the terminal unless --access-log is
+given. --chdir, --config and all other options of sirius are accepted.
 TEXT
+
+# What -h lists: the options of a day
+my %DAILY = (
+    '' => [
+        qw(I env reload listen port host workers tls-cert tls-key static request-timeout max-body max-reqs-per-child
+            config env-file user daemonize access-log admin trust-proxy)
+    ],
+    dev => [
+        qw(e I M env watch watch-exclude live-reload open editor listen host port tls-self-signed static workers slow-log
+            config env-file chdir access-log)
+    ],
+);
 
 # Formats bytes in the form that options accept
 sub bytes {
@@ -46,10 +57,14 @@ sub bytes {
 }
 
 sub help {
-    my ( $class, $command ) = @_;
-    return $HEAD . $class->list( $INDENT, _visible() ) if !defined $command;
-    my @rows = grep { $_->{group} =~ /\A(?:Application|Development|Listening)\b/ } _visible();
-    return $HEAD{$command} . $class->list( $INDENT, @rows );
+    my ( $class, $command, $short ) = @_;
+    my $head = defined $command ? $HEAD{$command} : $HEAD;
+    my @all  = _visible();
+    return $head . $class->list( $INDENT, @all ) if !$short;
+    my %daily = map { $_ => 1 } @{ $DAILY{ $command // '' } };
+    my @rows  = map { _shortened( $_, defined $command ) } grep { $daily{ $_->{name} } } @all;
+    my $name  = join q( ), 'sirius', $command // ();
+    return $head . $class->list( $INDENT, @rows ) . "\n$name --help lists all @{[ scalar @all ]}.\n";
 }
 
 sub list {
@@ -116,6 +131,19 @@ sub _sentence {
     return $row->{text} . ( defined $default ? " (default: $default)" : '' );
 }
 
+# What is done, without how and when. The command has defaults of its own
+sub _shortened {
+    my ( $row, $is_command ) = @_;
+    my %short = (
+        %$row,
+        alias => [],
+        group => 'Options of a day',
+        text  => $row->{text} =~ s/ \(default:.*//sr =~ s/[.;:] .*//sr
+    );
+    delete $short{default} if $is_command || $row->{type} eq 'bool' || !$row->{default};
+    return \%short;
+}
+
 sub _visible {
     return grep { !$_->{hidden} } Sirius::Config::Options->rows;
 }
@@ -145,7 +173,9 @@ compares the page with L</pod>. The help of other commands (L<Sirius::CLI::Comma
 
 =head2 help
 
-  print Sirius::Config::Usage->help;
+  print Sirius::Config::Usage->help( $command, $short );
+
+The text of C<--help>, of the command C<dev> if it is given; with a true second argument that of C<-h>, twenty options in short.
 
 =head2 list
 

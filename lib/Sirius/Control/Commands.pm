@@ -5,11 +5,14 @@ use warnings;
 
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
+use Sirius::OS::Title;
 use Sirius::Profile::Collector;
+use Sys::Hostname ();
 
 use constant LOOK => 0.05;    # seconds between two checks for those who wait
 
 my %COMMAND = (
+    figures => \&_figures,
     profile => \&_profile,
     reload  => \&_reload,
     status  => \&_status,
@@ -80,6 +83,22 @@ sub _drained {
            !grep( { $_->is_draining } $all->all )
         && !( $edge->keeper && $edge->keeper->reads )
         && $edge->settled;
+}
+
+# What /status.json of the admin port has, but for the memory that processes do not share, which takes long to find out
+sub _figures {
+    my ( $self, $request, $reply ) = @_;
+    my $snapshot = $self->{scoreboard}->snapshot;
+    my %about    = (
+        app       => Sirius::OS::Title->app( $self->{conf} ),
+        host      => Sys::Hostname::hostname(),
+        listeners => [ map { $_->url } @{ $self->{listeners} } ],
+        pid       => $$,
+        started   => $^T,
+        uptime    => time - $^T,
+        version   => Sirius->VERSION,
+    );
+    return $reply->( { ok => 1, status => { %$snapshot, %about } } );
 }
 
 sub _generation {

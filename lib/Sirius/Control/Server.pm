@@ -24,9 +24,9 @@ use constant {
     REQUEST_MAX => 65536, # bytes
 };
 
-my %COMMANDS = map { $_ => 1 } qw(profile reload status stop workers);
+my %COMMANDS = map { $_ => 1 } qw(figures profile reload status stop workers);
 my $in       = JSON::PP->new->utf8->allow_nonref;
-my $out      = JSON::PP->new->canonical->allow_blessed->allow_unknown;    # bytes in and out: see _encode
+my $out      = JSON::PP->new->canonical->allow_blessed->allow_unknown;         # bytes in and out: see _encode
 
 sub act {
     my $self = shift;
@@ -289,7 +289,7 @@ sub _read {
 sub _too_late {
     my ( $self, $client, $request, $from ) = @_;
     Sirius::Log->warn("ignored sirius ctl $request->{command} $from: it no longer waits for the answer")
-        if $request->{command} ne 'status';
+        if $request->{command} !~ /\A(?:figures|status)\z/;
     return $self->_forget($client);
 }
 
@@ -345,6 +345,7 @@ One line of JSON from the client, one line of JSON from the server, then the ser
 most 64 KiB:
 
   {"command":"status"}
+  {"command":"figures"}
   {"command":"reload","wait":true}
   {"command":"reload","abort":true}
   {"command":"stop","wait":true}
@@ -417,6 +418,6 @@ From now on this L<Sirius::OS::Loop> is woken for what L</serve> has to do.
 
 =head1 SEE ALSO
 
-L<Sirius::CLI::Ctl>, L<Sirius::Control::Client>, L<Sirius::Listen::Unix>, L<Sirius::Process::Supervisor>.
+L<Sirius::CLI::Ctl>, L<Sirius::Control::Client>, L<Sirius::Control::Place>, L<Sirius::Listen::Unix>, L<Sirius::Process::Supervisor>.
 
 =cut

@@ -13,6 +13,7 @@ use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Config::Values;
 use Sirius::Control::Commands;
+use Sirius::Control::Place;
 use Sirius::Control::Server;
 use Sirius::Edge::Group;
 use Sirius::Log ();
@@ -341,7 +342,7 @@ sub _equip {
         : Sirius::Process::Reload->new( $self, %parts );
     $self->{commands} = Sirius::Control::Commands->new(
         $self,
-        ( map { $_ => $self->{$_} } qw(edge listeners scoreboard) ),
+        ( map { $_ => $self->{$_} } qw(conf edge listeners scoreboard) ),
         generations => $self->{reload},
     );
     return;
@@ -398,6 +399,21 @@ sub _make_alerts {
     my ( $self, %state ) = @_;
     $self->{alerts}
         = Sirius::Process::Alerts->new( board => $self->{scoreboard}, conf => $self->{conf}, %state );
+    return;
+}
+
+# A start must not fail for a socket that nobody has asked for
+sub _open_control {
+    my $self = shift;
+    my $path = $self->{conf}{control} // '';
+    return if Sirius::Control::Place->is_none($path);
+    if ( length $path ) {
+        $self->{control}
+            = $self->{succession}->open( control => sub { Sirius::Control::Server->new($path) } );
+        return;
+    }
+    $path = Sirius::Control::Place->own // return;
+    $self->{control} = eval { Sirius::Control::Server->new($path) };
     return;
 }
 
@@ -510,9 +526,7 @@ sub _run_many {
     $self->{edge} = Sirius::Edge::Group->new( $self->{scoreboard}->rows,
         $self->_edge_parts, number => $self->{conf}{edges} );
     $self->{sleepers} = $self->{edge}->workers;
-    my $path = $self->{conf}{control};
-    $self->{control} = $self->{succession}->open( control => sub { Sirius::Control::Server->new($path) } )
-        if defined $path && length $path;
+    $self->_open_control;
     $self->{loop} = Sirius::OS::Loop->new( Sirius::Process::Pool->signals );
     $self->_equip;
     $self->_start_admin;

@@ -8,6 +8,7 @@ use IO::Socket::UNIX;
 use JSON::PP    ();
 use POSIX       ();
 use Time::HiRes qw(sleep time);
+use Sirius::Control::Place;
 use Sirius::Control::Server;
 use Sirius::Test;
 
@@ -164,8 +165,8 @@ subtest 'Exit status 2: wrong usage, one line' => sub {
         [ qr/--timeout: 'soon' is not a time/,               qw(--control x --timeout soon status) ],
         [ qr/--timeout: 0 is too small/,                     qw(--control x --timeout 0 status) ],
         [ qr/--wait takes no value/,                         qw(--control x --wait=1 status) ],
-        [ qr/no server given: use --control PATH or set SIRIUS_CONTROL/, 'status' ],
-        [ qr/the path has more than 107 bytes/,                          'status', '--control', 'x' x 108 ],
+        [ qr/--control: cannot be combined with --pid/,      qw(--control x --pid 1 status) ],
+        [ qr/the path has more than 107 bytes/,              'status', '--control', 'x' x 108 ],
     );
     for my $case (@case) {
         my ( $pattern, @args ) = @$case;
@@ -431,6 +432,39 @@ subtest 'stop without --wait' => sub {
     $server = start_server( $APP, '--workers', 1, '--control', $control );
     is_deeply [ ctl_here('stop') ], [ 0, "stopping\n", '' ], 'accepted';
     is $server->wait_exit, 'exit 0', 'it comes';
+    $server->stop;
+};
+
+subtest 'Without --control' => sub {
+    $server = start_server( $APP, '--workers', 1 );
+    my $path = $server->dir . '/sirius-' . $server->pid . '.control';
+    is( ( stat $path )[2] & 0777, oct 600, 'a socket for its user alone' );
+    my ( $status, $out, $error ) = ctl( '--pid', $server->pid, 'status' );
+    is "$status$error", 0, '--pid';
+    like $out, qr/PID @{[ $server->pid ]}, 1 workers/, 'is that server';
+    is_deeply [ ctl( '--pid', $server->pid, 'reload', '--wait' ) ], [ 0, "generation 2 is serving\n", '' ],
+        'a reload';
+    is + ( ctl( '--pid', $server->pid, 'status' ) )[0], 0, 'after which it is there';
+    my @others = grep { $_->{pid} != $server->pid } Sirius::Control::Place->all;
+SKIP: {
+        skip 'other servers run on this machine', 1 if @others;
+        is + ( ctl('status') )[0], 0, 'the only server is found';
+    }
+    is_deeply [ ctl( '--pid', $server->pid, qw(stop --wait) ) ], [ 0, "stopped\n", '' ], 'a stop';
+    ok !-e $path, 'takes it away';
+    ( $status, $out, $error ) = ctl( '--pid', $server->pid, 'status' );
+    is $status, 2, 'then there is none';
+    like $error, qr/\Asirius ctl: no server with the PID @{[ $server->pid ]}/, 'which it says';
+    $server->stop;
+    $server = start_server( $APP, qw(--workers 1 --control none) );
+    is_deeply [ glob $server->dir . '/*.control' ], [], '--control none: no socket';
+    $server->stop;
+    $server = Sirius::Test::Server->start(
+        app  => $APP,
+        args => [qw(--workers 1)],
+        env  => { RUNTIME_DIRECTORY => '/proc', XDG_RUNTIME_DIR => '/nowhere', TMPDIR => "$dir/no" }
+    );
+    unlike $server->log, qr/control/, 'a server that finds no place for one says nothing';
     $server->stop;
 };
 

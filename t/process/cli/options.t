@@ -84,7 +84,11 @@ subtest 'TLS without what it needs is refused' => sub {
 subtest '--help and --version' => sub {
     my ( $how, $said ) = run_once( args => [ '--help', '--port=0' ] );
     is $how, 'exit 0', '--help';
-    like $said, qr/--workers/, 'lists the options';
+    like $said, qr/--max-header-fields/, 'lists the options';
+    ( $how, $said ) = run_once( args => [ '-h', '--port=0' ] );
+    is $how, 'exit 0', '-h';
+    like $said,   qr/--workers.*sirius --help lists all/s, 'lists some of them';
+    unlike $said, qr/--max-header-fields/,                 'not all';
     ( $how, $said ) = run_once( args => [ '--version', '--port=0' ] );
     is $how, 'exit 0', '--version';
     like $said, qr/\d+\.\d+/, 'says it';

@@ -232,11 +232,11 @@ subtest 'What is no admin port' => sub {
 subtest 'Wrong usage' => sub {
     my $usage = 'see sirius top --help';
     my %case  = (
-        ''             => 'no server given: use --admin ADDRESS or set SIRIUS_ADMIN',
-        '--foo'        => "unknown option --foo; $usage",
-        '--onc'        => "unknown option --onc; $usage",
-        '--once now'   => "unexpected argument 'now'; $usage",
-        '--admin shop' =>
+        '--admin x:1 --pid 1' => '--admin: cannot be combined with --pid',
+        '--foo'               => "unknown option --foo; $usage",
+        '--onc'               => "unknown option --onc; $usage",
+        '--once now'          => "unexpected argument 'now'; $usage",
+        '--admin shop'        =>
             q(--admin: 'shop' has no port: write shop:5000, or unix:shop or ./shop for a unix socket),
         '--interval'              => "--interval requires a value; $usage",
         '--interval 0 --admin x'  => '--interval: 0 is too small: the minimum is 0.1',
@@ -251,12 +251,33 @@ subtest 'Wrong usage' => sub {
     is_deeply [ top('--help') ], [ 0, <<'HELP', '' ], '--help';
 Usage: sirius top [options]
 
-  --admin ADDRESS     Connect to the admin port at ADDRESS (default: the first in SIRIUS_ADMIN)
+  --admin ADDRESS     Connect to the admin port at ADDRESS (default: the first in SIRIUS_ADMIN, or
+                      the only server that runs)
+  --control PATH      Connect to the control socket at PATH instead
+  --pid PID           Watch the server with this PID
   --interval SECONDS  Ask the server again after this time (default: 2)
   --once              Print the figures once and exit
   --json              Print the answer of the server as one line of JSON
   -h, --help          Print this help and exit
 HELP
+};
+
+subtest 'A server without an admin port' => sub {
+    my $server = start_server( "sub { [ 200, [], ['hello'] ] }\n", '--workers', 2 );
+    $server->ask('GET /');
+    my ( $status, $out, $error ) = top( '--once', '--pid', $server->pid );
+    is "$status$error", 0, 'is asked at its control socket';
+    like $out,
+        qr/\ASirius [\d.]+, app\.psgi on \S+, PID @{[ $server->pid ]}, .*^Workers +2 wanted, 2 idle\n.*^ *\d+ +1 idle/ms,
+        'which has the figures';
+    ( $status, $out ) = top( '--json', '--once', '--pid', $server->pid );
+    is $json->decode($out)->{totals}{requests}, 1, 'as JSON, too';
+    my $path = $server->dir . '/sirius-' . $server->pid . '.control';
+    is + ( top( '--once', '--control', $path ) )[0], 0, '--control';
+    $server->stop;
+    ( $status, $out, $error ) = top( '--once', '--pid', $server->pid );
+    is $status, 2, 'none';
+    like $error, qr/\Asirius top: no server with the PID @{[ $server->pid ]}/, 'which it says';
 };
 
 subtest 'Keys' => sub {

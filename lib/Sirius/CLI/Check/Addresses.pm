@@ -22,7 +22,8 @@ sub check {
     else {
         unshift @all, map { [ '--listen', $_ ] } @{ $conf->{listen} };
     }
-    push @all, [ '--control', "unix:$conf->{control}" ] if defined $conf->{control};
+    push @all, [ '--control', "unix:$conf->{control}" ]
+        if defined $conf->{control} && $conf->{control} ne 'none';
     if ( Sirius::Edge::Keeper->wanted($conf) ) {
         my @warnings;
         if ( eval { @warnings = Sirius::Edge::Keeper->check($conf); 1 } ) {

@@ -382,7 +382,12 @@ sub _exec {
         setpgrp 0, 0;
         delete @ENV{ qw(PLACK_ENV PLACK_SERVER PORT SERVER_STARTER_PORT LISTEN_FDS LISTEN_PID LISTEN_FDNAMES
             NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID) };
-        %ENV = ( %ENV, XDG_STATE_HOME => "$self->{dir}/state", %{ $self->{env} || {} } );
+        %ENV = (
+            %ENV,
+            XDG_RUNTIME_DIR => "$self->{dir}",
+            XDG_STATE_HOME  => "$self->{dir}/state",
+            %{ $self->{env} || {} }
+        );
         $ENV{PERL5LIB} = join ':', "$ROOT/blib/lib", "$ROOT/blib/arch", $ENV{PERL5LIB} || ();
         open STDIN,  '<',  '/dev/null'           or POSIX::_exit(126);
         open STDOUT, '>>', "$self->{dir}/stdout" or POSIX::_exit(126);

@@ -1,0 +1,197 @@
+package Sirius::Control::Place;
+
+use strict;
+use warnings;
+
+use Errno      qw(ECONNREFUSED);
+use Fcntl      qw(F_SETFL O_NONBLOCK);
+use File::Spec ();
+use Sirius::OS::Proc;
+use Socket qw(AF_UNIX SOCK_STREAM pack_sockaddr_un);
+
+use constant {
+    ACCEPTS   => 0x10000,    # of linux/net.h
+    NONE      => 'none',     # instead of a path: no socket
+    STALE_MAX => 64,         # sockets that servers which were killed have left behind, removed at a start
+};
+
+my $NAME = qr{sirius-([1-9]\d{0,9})[.]control};
+
+# Servers that this user may control, by their sockets in the usual places: of each the path, the PID and the user
+sub all {
+    my %found;
+    for my $path ( _listening(), map { _left_in($_) } _folders() ) {
+        my $uid = ( lstat $path )[4];
+        next if !defined $uid || !-S _ || $> && $uid != $>;
+        my ($pid) = $path =~ /$NAME\z/;
+        $found{$path} //= { path => $path, pid => $pid + 0, uid => $uid } if !_fault($path);
+    }
+    my @all = sort { $a->{pid} <=> $b->{pid} || $a->{path} cmp $b->{path} } values %found;
+    return @all;
+}
+
+# The path that is meant. Dies with what to do if there is none, or several
+sub choose {
+    my ( $class, %given ) = @_;
+    my $path = $given{path} // $ENV{SIRIUS_CONTROL};
+    return $path if !defined $given{pid} && length( $path // '' ) && $path ne NONE;
+    my @all = $class->all;
+    my @its = defined $given{pid} ? grep { $_->{pid} == $given{pid} } @all : @all;
+    return $its[0]{path} if @its == 1;
+    my $list = join ', ', map { $class->words($_) } @its ? @its : @all;
+    die "there are @{[ scalar @its ]} servers ($list): choose one with --pid, or by --control PATH\n" if @its;
+    die "no server with the PID $given{pid}" . ( @all ? "; there is $list" : '' ) . "\n"
+        if defined $given{pid};
+    die "no server found: use --control PATH or set SIRIUS_CONTROL, as the user of the server or as root\n";
+}
+
+# Whether a value of --control asks for none
+sub is_none {
+    my ( $class, $path ) = @_;
+    return defined $path && $path eq NONE ? 1 : 0;
+}
+
+# Where a server without --control listens; undef if there is no safe place
+sub own {
+    my $class = shift;
+    my ($folder) = _folders();
+    if ( !defined $folder ) {
+        $folder = _fallback();
+        mkdir $folder, oct 700;
+        return if !_is_private($folder);
+    }
+    _tidy($folder);
+    return "$folder/sirius-$$.control";
+}
+
+# As a user knows it: PID and application, which the title of the process has
+sub words {
+    my ( $class, $server ) = @_;
+    my ( $title, $user )   = ( Sirius::OS::Proc->text("/proc/$server->{pid}/cmdline"), '' );
+    my ($app) = $title =~ /\Asirius: supervisor ([^\0]+)/;
+    my $uid = $server->{uid} // $>;
+    $user = ', user ' . ( getpwuid($uid) // $uid ) if $uid != $>;
+    return "PID $server->{pid}" . ( defined $app ? " $app" : '' ) . $user;
+}
+
+# For users without a folder of their own that lasts as long as the machine runs
+sub _fallback { return File::Spec->catdir( File::Spec->tmpdir, "sirius-$>" ) }
+
+# Why nobody can be asked there; undef if somebody can
+sub _fault {
+    my $path = shift;
+    return 'the path is too long' if length $path > 107;
+    socket my $fh, AF_UNIX, SOCK_STREAM, 0 or return $!;
+    fcntl $fh, F_SETFL, O_NONBLOCK;
+    return if connect( $fh, pack_sockaddr_un($path) ) || $!{EAGAIN};    # its queue may be full
+    return $! + 0;
+}
+
+# Folders of this user, the first of which a server uses: that of the unit, of the session, of the machine
+sub _folders {
+    my ($unit) = split /:/, $ENV{RUNTIME_DIRECTORY} // '';
+    my @own    = grep { length( $_ // '' ) && m{\A/} && _is_own($_) } $unit, $ENV{XDG_RUNTIME_DIR},
+        $> ? () : '/run';
+    return @own, grep { _is_private($_) } _fallback();
+}
+
+# Nobody else may put something there
+sub _is_own {
+    my $folder = shift;
+    my @stat   = lstat $folder;
+    return @stat && -d _ && $stat[4] == $> && !( $stat[2] & oct 22 ) ? 1 : 0;
+}
+
+sub _is_private {
+    my $folder = shift;
+    return _is_own($folder) && !( ( lstat $folder )[2] & oct 77 );
+}
+
+# By their names
+sub _left_in {
+    my $folder = shift;
+    opendir my $dir, $folder or return;
+    my @names = grep {/\A$NAME\z/} readdir $dir;
+    closedir $dir;
+    return map {"$folder/$_"} @names;
+}
+
+# Wherever they are, in this network: the folder of a unit is known to nobody else. A socket that took its path by a rename
+# (Sirius::Listen::Unix) has the name from before here
+sub _listening {
+    my @paths;
+    for my $row ( map { [ split ' ', $_, 8 ] } split /\n/, Sirius::OS::Proc->text('/proc/net/unix') ) {
+        next if @$row < 8 || $row->[3] !~ /\A[0-9A-Fa-f]+\z/ || !( hex $row->[3] & ACCEPTS );
+        push @paths, $1 if $row->[7] =~ m{\A(/.*/$NAME)(?:[.]\d+)?\z}s;
+    }
+    return @paths;
+}
+
+# Servers that were killed leave theirs behind
+sub _tidy {
+    my $folder = shift;
+    my @left   = _left_in($folder);
+    $#left = STALE_MAX - 1 if @left > STALE_MAX;
+    for my $path ( grep { ( lstat $_ )[4] == $> && -S _ } @left ) {
+        unlink $path if ( _fault($path) // 0 ) == ECONNREFUSED;
+    }
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Control::Place - where servers listen that were given no control socket, and how they are found
+
+=head1 SYNOPSIS
+
+  my $path = Sirius::Control::Place->own;
+  my $path = Sirius::Control::Place->choose( pid => 4711 );
+
+=head1 DESCRIPTION
+
+A server without C<--control> has its socket, F<sirius-PID.control>, in the first of these directories that belongs to its user and to which
+nobody else may write: the first one of C<RUNTIME_DIRECTORY>, which systemd sets for a unit; C<XDG_RUNTIME_DIR>; F</run> for root; else
+F<sirius-UID> in the directory for temporary files, which it makes with mode 0700. If there is none, it has no socket.
+
+Sockets are found by F</proc/net/unix>, wherever they are, and by the names in these directories. A user sees those of his own servers, and
+root all. A server that was killed leaves its socket behind: nobody listens there, so it is not found, and a later start removes it.
+
+=head1 METHODS
+
+=head2 all
+
+  my @servers = Sirius::Control::Place->all;
+
+Of each server its C<path>, C<pid> and C<uid>.
+
+=head2 choose
+
+  my $path = Sirius::Control::Place->choose( path => $option, pid => $pid );
+
+The path that was given, or is in C<SIRIUS_CONTROL>; else that of the only server, or the one with this PID. Dies with a text otherwise.
+
+=head2 is_none
+
+  Sirius::Control::Place->is_none('none');
+
+Whether C<--control> says that there is to be no socket.
+
+=head2 own
+
+  my $path = Sirius::Control::Place->own;
+
+The path for this process; undef if there is no safe directory.
+
+=head2 words
+
+  print Sirius::Control::Place->words($server);    # PID 4711 app.psgi, user shop
+
+=head1 SEE ALSO
+
+L<Sirius::Control::Server>, L<Sirius::Control::Client>.
+
+=cut

@@ -1,0 +1,117 @@
+use strict;
+use warnings;
+use File::Temp ();
+use IO::Socket::UNIX;
+use Test::More;
+use Sirius::Control::Place;
+
+# Where servers without --control listen, and which are found
+
+my $place = 'Sirius::Control::Place';
+my $table = '';                         # /proc/net/unix
+{
+    no warnings 'redefine';
+    *Sirius::OS::Proc::text = sub {
+        my ( $class, $file ) = @_;
+        return
+              $file eq '/proc/net/unix'   ? $table
+            : $file eq "/proc/$$/cmdline" ? "sirius: supervisor shop.psgi\0"
+            :                               '';
+    };
+}
+delete @ENV{qw(RUNTIME_DIRECTORY SIRIUS_CONTROL XDG_RUNTIME_DIR)};
+
+sub folder {
+    my $mode = shift;
+    my $dir  = File::Temp->newdir;
+    chmod $mode, "$dir" or die $!;
+    return $dir;
+}
+
+# A row of /proc/net/unix
+sub row { return "0000000000000000: 00000002 00000000 00010000 0001 01 4711 $_[0]\n" }
+
+subtest 'a place of its own' => sub {
+    my ( $unit, $session, $open, $tmp ) = map { folder($_) } oct 755, oct 700, oct 777, oct 777;
+    local $ENV{TMPDIR} = "$tmp";
+    my $own = sub {
+        local @ENV{qw(RUNTIME_DIRECTORY XDG_RUNTIME_DIR)} = @_;
+        return $place->own;
+    };
+    is $own->( "$unit:/other", "$session" ), "$unit/sirius-$$.control",    'of the unit';
+    is $own->( '',             "$session" ), "$session/sirius-$$.control", 'of the session';
+    is $own->( "$open",        "$session" ), "$session/sirius-$$.control", 'not where others may write';
+    is $own->( 'relative',     "$session" ), "$session/sirius-$$.control", 'nor at a relative path';
+    symlink "$open", "$open/link" or die $!;
+    is $own->( "$open/link", "$session" ), "$session/sirius-$$.control", 'nor behind a link';
+SKIP: {
+        skip 'root has /run', 5 if !$>;
+        my $made = "$tmp/sirius-$>";
+        is $own->( '', '' ), "$made/sirius-$$.control", 'one that it makes';
+        is( ( stat $made )[2] & 0777, oct 700, 'for itself' );
+        chmod oct 755, $made or die $!;
+        is $own->( '', '' ), undef, 'not if others may look into it';
+        rmdir $made or die $!;
+        symlink "$session", $made or die $!;
+        is $own->( '', '' ), undef, 'nor behind a link';
+    }
+};
+
+subtest 'what is found' => sub {
+    my ( $session, $elsewhere ) = ( folder( oct 700 ), folder( oct 755 ) );
+    local $ENV{XDG_RUNTIME_DIR} = "$session";
+    my @server
+        = map { IO::Socket::UNIX->new( Local => $_, Listen => 1 ) or die $! } "$session/sirius-10.control",
+        "$elsewhere/sirius-9.control";
+    close( IO::Socket::UNIX->new( Local => "$session/sirius-11.control", Listen => 1 ) );
+    open my $file, '>', "$session/sirius-12.control" or die $!;
+    my $found = sub {
+        return join q( ),
+            map {"$_->{pid}"} grep { $_->{path} =~ m{\A(?:\Q$session\E|\Q$elsewhere\E)/} } $place->all;
+    };
+    is $found->(), '10', 'one that listens in a usual place, none that was left behind';
+    $table
+        = row("$elsewhere/sirius-9.control.9")
+        . row("$session/sirius-10.control")
+        . row('/elsewhere/sirius-1.control')
+        . row("$elsewhere/other.control")
+        . "rubbish\n";
+    is $found->(), '9 10', 'and those that listen elsewhere, each once';
+    $place->own;
+    ok !-e "$session/sirius-11.control", 'the next start takes away what was left behind';
+    ok -e "$session/$_", "but not $_" for 'sirius-10.control', 'sirius-12.control';
+    $table = '';
+};
+
+subtest 'which is meant' => sub {
+    my @all = map { { path => "/run/$_", pid => $_, uid => $> } } $$;
+    no warnings 'redefine';
+    local *Sirius::Control::Place::all = sub { return @all };
+    my $choose = sub {
+        my @given = @_;
+        return eval { $place->choose(@given) } // $@;
+    };
+    is $choose->( path => '/x' ), '/x',      'what is given';
+    is $choose->(),               "/run/$$", 'the only one';
+    {
+        local $ENV{SIRIUS_CONTROL} = '/y';
+        is $choose->(),            '/y',      'what the variable says';
+        is $choose->( pid => $$ ), "/run/$$", 'unless a PID is given';
+        $ENV{SIRIUS_CONTROL} = 'none';
+        is $choose->(), "/run/$$", 'none: as if it were not set';
+    }
+    is $choose->( pid => 1 ), "no server with the PID 1; there is PID $$ shop.psgi\n", 'another PID';
+    push @all, { path => '/run/1', pid => 1, uid => $> };
+    is $choose->(),
+        "there are 2 servers (PID $$ shop.psgi, PID 1): choose one with --pid, or by --control PATH\n",
+        'several';
+    is $choose->( pid => 1 ), '/run/1', 'of which the PID chooses';
+    @all = ();
+    like $choose->(),           qr/\Ano server found: use --control PATH or set SIRIUS_CONTROL, /, 'none';
+    like $choose->( pid => 1 ), qr/\Ano server with the PID 1\n/, 'none, with a PID';
+};
+
+ok $place->is_none('none'), 'none';
+ok !$place->is_none($_), 'a path' for undef, '', './none';
+
+done_testing;
