@@ -125,6 +125,68 @@ subtest 'Edges' => sub {
     ok comes(q{document.querySelector('#edges').hidden}), 'and gone';
 };
 
+# The cells of a row
+sub row {
+    my ( $table, $row ) = @_;
+    return $browser->value(
+        "[...document.querySelectorAll('#$table tr:nth-child($row) *')].map(c => c.textContent).join('|')");
+}
+
+subtest 'Where the time goes' => sub {
+    show( { state => 'busy' }, {}, {}, {} );
+    ok comes(q{!document.querySelector('#calls').hidden}), 'is there';
+    is row( path => 2 ), '/report/:id|60.0%|3 min 0 s|40|4.50 s|9.00 s|2|200 ms',
+        'share, time, calls, percentiles, errors, how long each has waited';
+    is row( path => 5 ), 'other|4.0%|12.0 s|960|5.00 ms|100 ms|1|521 µs', 'all others are one row';
+    ok $browser->value(q{document.querySelector('#path tr:nth-child(2)').classList.contains('fails')}),
+        'errors stand out';
+    ok $browser->value(q{document.querySelector('#all-paths').hidden}), 'no button for a few';
+
+    my $some  = Sirius::Test::Snapshot->of;
+    my @paths = map {
+        { %{ $some->{calls}{paths}[0] }, path => "/p$_<b>\x{202e}", share => 0.02 }
+    } 1 .. 37;
+    my @many  = ( { state => 'busy', cpu => 100 }, { cpu => 50 } );
+    my $calls = { %{ $some->{calls} }, paths => \@paths };
+    show( [ calls => $calls, exceptions => $some->{exceptions} ], @many );
+    ok comes(q{document.querySelectorAll('#path tr').length === 12}), 'the first ten, and the others';
+    is text('#all-paths'), 'Show all 37 paths', 'and a button for more';
+    $browser->value(q{document.querySelector('#all-paths').click()});
+    is $browser->value(q{document.querySelectorAll('#path tr').length}), 39, 'which shows them';
+    is index( row( path => 2 ), '/p1<b>\u{202e}|' ), 0, 'as text';
+    $browser->value(q{document.querySelector('#all-paths').click()});
+
+    # 8 s, in which one worker was in a call all the time; it has computed for 2 s
+    $now += 7;
+    $many[0]{cpu} += 2;
+    show( [ calls => { %$calls, seconds => 307.75 } ], @many );
+    ok comes(q{document.querySelector('#computing').textContent.includes('computing')}),
+        'how much of it was computation'
+        or diag text('#computing');
+    like text('#computing'), qr/workers busy, computing \d[\d.]*% of that time, waiting \d[\d.]*%\z/,
+        'in words';
+    my ( $computing, $waiting ) = text('#computing') =~ /([\d.]+)%/g;
+    cmp_ok abs( $computing + $waiting - 100 ), '<', 0.2, 'both are all';
+    cmp_ok $waiting,                           '>', 50,  'it has waited more';
+    show( [ calls => { %$calls, calls => 0 }, exceptions => { count => 0, last => [] } ], @many );
+    ok comes(q{document.querySelector('#calls').hidden && document.querySelector('#exceptions').hidden}),
+        'nothing of this before the first call';
+};
+
+subtest 'Exceptions' => sub {
+    my $some = Sirius::Test::Snapshot->of;
+    $some->{exceptions}{last}[1]{text} = "<script>alert(1)</script> \x{202e}\x{7}";
+    show( [ exceptions => $some->{exceptions} ], {}, {}, {}, {} );
+    ok comes(q{!document.querySelector('#exceptions').hidden}), 'are there';
+    is row( exception => 2 ), 'no row N at lib/Shop.pm line 42|/books|48|10 s ago|2 h 45 min ago',
+        'what, where, how often, when';
+    is row( exception => 3 ),
+        '<script>alert(1)</script> \u{202e}\u{7}|/report/:id|2|1 h 23 min ago|1 h 56 min ago', 'as text';
+    is text('#exceptions-count'), '50 since the start, the last first', 'all of them';
+    show( { state => 'busy' }, {}, {}, {} );
+    ok comes(q{document.querySelector('#load b').textContent === '1'}), 'as before';
+};
+
 # Where the pointer is: so many seconds ago, on the first plot
 sub point {
     my $ago = shift;

@@ -118,6 +118,7 @@ const plots = Object.entries({
     connections: { series: ['open', 'active'], area: ['open', 'active'], least: 10, mark: show.short },
 }).map(([id, options]) => ({ figure: byId(id), plot: new Plot(byId(id), options), words: words[id] }));
 
+const paths = new PathTable(byId('calls'));
 const tiles = new Tiles(byId('workers'), byId('tile'));
 
 const allBuckets = ({ buckets, count }) => [...buckets, [Infinity, count]];
@@ -460,6 +461,8 @@ function take(answer) {
     drawConnections(answer);
     drawCounts('exits', answer.totals.exits, CAUSES, DEATHS);
     drawEdges(answer);
+    paths.draw(answer, looks[0].answer);
+    drawExceptions(byId('exceptions'), answer);
     const { keepalive, ...limits } = answer.totals.limits || {}; // the end of an idle connection is none
     drawCounts('limits', limits, LIMITS);
 }
