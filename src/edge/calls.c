@@ -3,16 +3,6 @@
 #include "holder.h"
 #include "text.h"
 
-void sr_calls_open(sr_edge *ed)
-{
-    sr_engine *e = ed->engine;
-    ed->calls.random = e->nonce | 1;
-    if (e->scoreboard)
-        sr_paths_open(&ed->calls.index, &e->scoreboard->paths[ed->number], e->nonce);
-    else
-        ed->calls.left = INT64_MAX;
-}
-
 /* xorshift64 */
 static uint64_t random_next(sr_calls *c)
 {
@@ -22,16 +12,46 @@ static uint64_t random_next(sr_calls *c)
     return c->random;
 }
 
+void sr_calls_open(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    sr_calls *c = &ed->calls;
+    c->random = e->nonce | 1;
+    c->exact = SR_CALLS_EXACT;
+    c->later = c->at = (int64_t)(random_next(c) % SR_CALLS_EACH_NS);
+    if (e->scoreboard)
+        sr_paths_open(&c->index, &e->scoreboard->paths[ed->number], e->nonce);
+    else
+        c->left = INT64_MAX;
+}
+
 /* How many instants of the sample lie in the call that has just ended. */
 static uint64_t instants(sr_calls *c)
 {
     uint64_t n = 0;
     for (; c->left <= 0; n++) {
-        int64_t at = (int64_t)(random_next(c) >> 44); /* below SR_CALLS_EACH_NS */
+        int64_t at = (int64_t)(random_next(c) % SR_CALLS_EACH_NS);
         c->left += SR_CALLS_EACH_NS - c->at + at;
         c->at = at;
     }
     return n;
+}
+
+/* For how many calls one counts that took so long. */
+static uint64_t units(sr_calls *c, int64_t ns, int64_t now)
+{
+    bool exact = c->exact;
+    uint64_t n = exact ? 0 : instants(c);
+    if (!exact)
+        c->later = c->left;
+    else
+        c->exact--;
+    if (now - c->second >= SR_SECOND) {
+        c->second = now;
+        c->exact = SR_CALLS_EXACT;
+    }
+    c->left = c->exact ? 0 : c->later;
+    return exact ? SR_PATHS_UNIT : n * SR_CALLS_EACH_NS * SR_PATHS_UNIT / (uint64_t)(ns + SR_CALLS_LEAST_NS);
 }
 
 /* When it was called, limited to what is possible; 0: it was not, as far as is known. */
@@ -82,6 +102,6 @@ void sr_calls_count(sr_edge *ed, uint32_t slot, bool failed)
                          .units = SR_PATHS_UNIT,
                          .failed = failed || (x && x->status >= 500)};
     if (sampled)
-        call.units = instants(c) * SR_CALLS_EACH_NS * SR_PATHS_UNIT / (uint64_t)(ns + SR_CALLS_LEAST_NS);
+        call.units = units(c, ns, ed->engine->now);
     sr_paths_add(&c->index, path_of(ed, slot), &call, ed->engine->now);
 }

@@ -91,7 +91,7 @@ static void settle(sr_edge *ed, uint32_t slot)
 static void finish(sr_edge *ed, uint32_t slot)
 {
     sr_exchange *x = ed->entries[slot].exchange;
-    sr_calls_ended(ed, slot, !x && ed->entries[slot].late);
+    sr_calls_ended(ed, slot, x, !x && ed->entries[slot].late);
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
     if (x)
@@ -137,7 +137,7 @@ static void cut(sr_edge *ed, uint32_t slot)
     sr_entry *en = &ed->entries[slot];
     sr_exchange *x = en->exchange;
     bool open = sr_deliver_unanswered(ed, en);
-    sr_calls_ended(ed, slot, x ? !sr_exchange_whole(x) : en->late);
+    sr_calls_ended(ed, slot, x, x ? !sr_exchange_whole(x) : en->late);
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
     if (!x)
@@ -361,7 +361,7 @@ static took taken(sr_edge *ed, uint32_t slot)
     sr_exchange *x = ed->entries[slot].exchange;
     if (x && !x->conn->borrowed)
         return TOOK_BAD;
-    sr_calls_ended(ed, slot, false);
+    sr_calls_ended(ed, slot, x, false);
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
     if (x)

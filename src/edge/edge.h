@@ -171,8 +171,11 @@ typedef struct sr_answers { /* what is answered here; set when the edge is made 
 } sr_answers;
 
 typedef struct sr_calls { /* of calls.c: the sample of short calls */
-    int64_t left;         /* ns of them until the next instant */
-    int64_t at;           /* of the last instant, in its millisecond */
+    int64_t left;         /* ns of them until the next instant; 0 while calls count exactly */
+    int64_t later;        /* the same when they do not any more */
+    int64_t at;           /* of the last instant, in its interval */
+    int64_t second;       /* monotonic ns at which `exact` was set */
+    uint32_t exact;       /* so many more calls count exactly */
     uint64_t random;
     sr_path_index index;
 } sr_calls;
