@@ -153,7 +153,7 @@ subtest 'Where the time goes' => sub {
     is text('#all-paths'), 'Show all 37 paths', 'and a button for more';
     $browser->value(q{document.querySelector('#all-paths').click()});
     is $browser->value(q{document.querySelectorAll('#path tr').length}), 39, 'which shows them';
-    is index( row( path => 2 ), '/p1<b>\u{202e}|' ), 0, 'as text';
+    is index( row( path => 2 ), '/p1<b>\u{202e}|' ),                     0,  'as text';
     $browser->value(q{document.querySelector('#all-paths').click()});
 
     # 8 s, in which one worker was in a call all the time; it has computed for 2 s

@@ -113,6 +113,53 @@ subtest 'The next one' => sub {
     is + ( lines( status( 2, 0 ), status( 0, 0 ) ) )[5], 'Latency', 'no requests, no times';
 };
 
+subtest 'Where the time goes' => sub {
+    my %answer = (
+        calls => {
+            calls   => 40,
+            seconds => 100,
+            paths   => [
+                { path => "/rep\e[31mort", share => 0.6 },
+                { path => '/',             share => 0.3 },
+                { path => '/x',            share => 0.001 },
+                7
+            ],
+        },
+        exceptions => { count => 9, last => [ { text => "boom\n at a.pl line 7", at => 1_700_003_990 } ] },
+        time       => 1_700_004_000,
+    );
+    my @lines = lines( status( 0, 0, %answer ) );
+    is_deeply [ grep {/^(?:Time|Paths|Exceptions)/} @lines ],
+        [
+        'Paths        /rep\x1b[31mort 60 %, / 30 %',
+        'Exceptions   9, the last 10 s ago: boom\x0a at a.pl line 7'
+        ],
+        'the first time: shares, and the last exception';
+    my ( $now, $before ) = map { status( $_, 0, %answer ) } 2, 0;
+    $now->{workers}[1]{cpu}    = 8;
+    $before->{workers}[1]{cpu} = 7;
+    $now->{calls}              = { %{ $now->{calls} }, seconds => 99 };
+    $now->{workers}[2]{since}  = $before->{workers}[2]{since} = 4900;
+    is + ( grep {/^Time/} lines( $now, $before ) )[0],
+        'Time         1.5 workers busy, computing 33 %, waiting 67 %',
+        'then how much was computation';
+    $now->{workers}[1]{cpu} = 12;
+    like + ( grep {/^Time/} lines( $now, $before ) )[0], qr/computing 100 %, waiting 0 %/, 'no more than all';
+    $before->{workers}[1]{cpu} = undef;
+    like + ( grep {/^Time/} lines( $now, $before ) )[0], qr/computing 0 %/,
+        'a worker whose CPU time is not known';
+    $now->{calls}{seconds} = 90;
+    like + ( grep {/^Time/} lines( $now, $before ) )[0], qr/\ATime         0 workers busy\z/,
+        'nobody was busy';
+    is_deeply [
+        grep {/^(?:Time|Paths|Exceptions)/} map { lines( status( 0, 0, calls => $_, exceptions => $_ ) ) } 7,
+        {},
+        [],
+        { paths => 3, last => {} }
+        ],
+        [], 'nothing that makes sense';
+};
+
 subtest 'Lanes' => sub {
     my @lanes = (
         {   name          => "/rep\e[31mort",

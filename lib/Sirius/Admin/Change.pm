@@ -3,12 +3,28 @@ package Sirius::Admin::Change;
 use strict;
 use warnings;
 
-use List::Util   qw(first max);
+use List::Util   qw(first max min);
 use Scalar::Util qw(looks_like_number);
 use Sirius::Base::Text;
 
 my @PARTS = ( 0.5, 0.9, 0.99, 0.999 );
 my @NAMES = qw(p50 p90 p99 p999);
+
+# Of workers that were there before; CPU time comes in hundredths of a second
+sub computing {
+    my $self = shift;
+    my ( $now, $before ) = @{$self}{qw(now before)};
+    return if !$before || !_calls($now) || !_calls($before);
+    my $busy = $self->_spent($now) - $self->_spent($before);
+    return ( max( 0, $busy ) / $self->{seconds} ) if $busy < 0.05;
+    my %cpu = map { $self->number( $_->{pid} ) => $_->{cpu} } _workers($before);
+    my $sum = 0;
+    for my $worker ( _workers($now) ) {
+        my $then = $cpu{ $self->number( $worker->{pid} ) };
+        $sum += max 0, $worker->{cpu} - $then if !grep { !looks_like_number($_) } $worker->{cpu}, $then;
+    }
+    return ( $busy / $self->{seconds}, min 1, $sum / $busy );
+}
 
 sub edge_cpu {
     my ( $self, $edge ) = @_;
@@ -91,6 +107,11 @@ sub worker_rate {
     return max 0, $grown / $self->{seconds};
 }
 
+sub _calls {
+    my $calls = shift->{calls};
+    return ref $calls eq 'HASH' ? $calls : undef;
+}
+
 # Whether both snapshots are of the same server, and its counters only grew
 sub _goes_on {
     my ( $self,     $before ) = @_;
@@ -115,6 +136,16 @@ sub _histogram {
     return { %got, buckets => \@buckets };
 }
 
+# Seconds in calls of the application, those that run included
+sub _spent {
+    my ( $self, $answer ) = @_;
+    my $sum = $self->number( _calls($answer)->{seconds} );
+    for my $worker ( grep { $self->number( $_->{began} ) } _workers($answer) ) {
+        $sum += max 0, $self->number( $answer->{now} ) - $self->number( $worker->{since} );
+    }
+    return $sum;
+}
+
 # The value at which that many are reached, interpolated within the bucket; the last bound if it is beyond
 sub _within {
     my ( $wanted, $ends, $counts ) = @_;
@@ -124,6 +155,11 @@ sub _within {
     my $width = $ends->[$at] - $from;
     return $from if $width == 9**9**9 || $counts->[$at] <= $below;
     return $from + $width * ( $wanted - $below ) / ( $counts->[$at] - $below );
+}
+
+sub _workers {
+    my $workers = shift->{workers};
+    return grep { ref eq 'HASH' } ref $workers eq 'ARRAY' ? @$workers : ();
 }
 
 1;
@@ -148,6 +184,13 @@ the time since the start of the server. It assumes nothing about the answers: wh
 0.
 
 =head1 METHODS
+
+=head2 computing
+
+  my ( $busy, $computing ) = $change->computing;
+
+How many workers were in a call of the application in the mean, and which part of that time they have computed, from 0 to 1, instead
+of waiting; undefined if there was hardly any. An empty list without an older answer.
 
 =head2 edge_cpu
 

@@ -162,10 +162,12 @@ sub _status {
     my ( $all, $board, $edge )     = @{$self}{qw(generations scoreboard edge)};
     my ( $loading, $keeper )       = ( $all->loading, $edge->keeper );
     my %status = (
+        calls              => $board->calls,
         certificates       => [ $keeper ? $keeper->certificates : () ],
         certificates_fault => $keeper && $keeper->fault,
         edge_fault         => $edge->fault,
         crls               => [ $keeper ? $keeper->crls : () ],
+        exceptions         => $board->exceptions,
         edges              => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
         lanes              => $board->lanes,
         loading            => $loading && { map { $_ => $loading->$_ } qw(number since) },
@@ -177,6 +179,7 @@ sub _status {
 
         # the name under which it is published
         rows    => [ map { +{ slot => delete $_->{row}, %$_ } } grep { $_->{pid} > 0 } $board->table ],
+        time    => time,
         state   => $self->{supervisor}->is_stopping ? 'stopping' : 'running',
         version => Sirius->VERSION,
         workers => $board->workers,

@@ -7,6 +7,8 @@ use List::Util qw(max);
 use POSIX      qw(strftime);
 use Sirius::Base::Text;
 
+use constant LINES => 5;    # of paths, and of exceptions
+
 sub text {
     my ( $class, $status ) = @_;
     my $now  = $status->{now};
@@ -26,6 +28,7 @@ sub text {
         . _table( [qw(lane running limit waiting wait requests refused late)],
         map { _lane( $_, $now ) } @lanes )
         if @lanes;
+    $text .= _time( $status->{calls} ) . _exceptions( @{$status}{qw(exceptions time)} );
     $text .= "\nno edge is running: connections wait\n" if $status->{edges} && !@edges;
     my @certificates = sort { $a->{expires} <=> $b->{expires} } @{ $status->{certificates} || [] };
     $text .= "\n" . _table( [ qw(certificate file), 'days left' ], map { _certificate($_) } @certificates )
@@ -78,6 +81,24 @@ sub _edge {
     ];
 }
 
+# Those that have occurred last
+sub _exceptions {
+    my ( $exceptions, $time ) = @_;
+    my @last = $exceptions ? @{ $exceptions->{last} } : ();    # a server of an older version has none
+    return '' if !@last;
+    splice @last, LINES if @last > LINES;
+    return "\n"
+        . _table(
+        [qw(exception path last count)],
+        map { [
+            Sirius::Base::Text->harmless( $_->{text} ),
+            Sirius::Base::Text->harmless( $_->{path} ),
+            Sirius::Base::Text->age( $time - $_->{at} ) . ' ago',
+            $_->{count}
+        ] } @last
+        );
+}
+
 sub _lane {
     my ( $lane, $now ) = @_;
     my $since = $lane->{waiting_since};
@@ -103,6 +124,25 @@ sub _table {
         $text .= ( $line == $lines[0] ? uc $row : $row ) =~ s/\s+\z//r . "\n";
     }
     return $text;
+}
+
+# The paths that took most time of late
+sub _time {
+    my $calls = shift;
+    my @paths = $calls ? @{ $calls->{paths} } : ();
+    return '' if !@paths;
+    splice @paths, LINES if @paths > LINES;
+    return "\n"
+        . _table(
+        [qw(path share time calls errors p99)],
+        map { [
+            Sirius::Base::Text->harmless( $_->{path} ),
+            sprintf( '%.0f %%', 100 * $_->{share} ),
+            Sirius::Base::Text->age( $_->{seconds} ),
+            @{$_}{qw(calls errors)},
+            Sirius::Base::Text->duration( $_->{p99} )
+        ] } @paths
+        );
 }
 
 1;

@@ -8,6 +8,8 @@ use POSIX      qw(strftime);
 use Sirius::Admin::Change;
 use Sirius::Base::Text;
 
+use constant PATHS => 5;    # in the line of paths
+
 # Name, width (negative: left-aligned), how wide the screen must be to show it, and what is shown of a worker
 my @COLUMNS = (
     [ PID      => 7,  0,   sub { _number( $_[1]{pid} ) } ],
@@ -44,6 +46,19 @@ sub lines {
 sub new {
     my ( $class, $now, $before ) = @_;
     return bless { change => Sirius::Admin::Change->new( $now, $before ), now => $now }, $class;
+}
+
+# "2.3 workers busy, computing 62 % of that, waiting 38 %"
+sub _computing {
+    my $self = shift;
+    my ( $busy, $computing ) = $self->{change}->computing or return;
+    return sprintf( '%.2g workers busy', $busy ),
+        defined $computing
+        ? (
+        map { sprintf '%s %.0f %%', @$_ } [ computing => 100 * $computing ],
+        [ waiting => 100 - 100 * $computing ]
+        )
+        : ();
 }
 
 sub _cut {
@@ -84,10 +99,27 @@ sub _edges {
     return grep { ref eq 'HASH' } ref $edges eq 'ARRAY' ? @$edges : ();
 }
 
+# "50, the last 10 s ago: no row N at lib/Shop.pm line 42"
+sub _exceptions {
+    my $self   = shift;
+    my $all    = $self->{now}{exceptions};
+    my %all    = ref $all eq 'HASH' ? %$all : ();
+    my ($last) = grep { ref eq 'HASH' } ref $all{last} eq 'ARRAY' ? @{ $all{last} } : ();
+    return if !$last;
+    my $ago = Sirius::Base::Text->age( _number( $self->{now}{time} ) - _number( $last->{at} ) );
+    return _number( $all{count} ), "the last $ago ago: " . _text( $last->{text} );
+}
+
 sub _for {
     my ( $self, $worker ) = @_;
     my $since = _number( $worker->{began} ) || _number( $worker->{since} ) or return '';
     return Sirius::Base::Text->age( _number( $self->{now}{now} ) - $since );
+}
+
+# No line without a word
+sub _if_any {
+    my ( $label, @words ) = @_;
+    return @words ? _labelled( $label, @words ) : ();
 }
 
 sub _labelled {
@@ -122,6 +154,18 @@ sub _line {
 }
 
 sub _number { return Sirius::Admin::Change->number(shift) }
+
+# "/report/:id 60 %", those with the most time first
+sub _paths {
+    my $self  = shift;
+    my $calls = $self->{now}{calls};
+    my $paths = ref $calls eq 'HASH' ? $calls->{paths} : undef;
+    my @paths
+        = grep { ref eq 'HASH' && _number( $_->{share} ) >= 0.005 } ref $paths eq 'ARRAY' ? @$paths : ();
+    return
+        map { sprintf '%s %.0f %%', _text( $_->{path} ), 100 * _number( $_->{share} ) }
+        @paths > PATHS ? @paths[ 0 .. PATHS - 1 ] : @paths;
+}
 
 sub _per_second {
     my ( $self, @path ) = @_;
@@ -182,6 +226,9 @@ sub _summary {
         _labelled( Latency     => $self->_times('latency') ),
         _labelled( Queue       => $self->_times('queue'), _number( $connections->{waiting} ) . ' in it' ),
         map( { _labelled( Lane => $self->_lane($_) ) } $self->_lanes ),
+        _if_any( Time       => $self->_computing ),
+        _if_any( Paths      => $self->_paths ),
+        _if_any( Exceptions => $self->_exceptions ),
     );
 }
 
