@@ -19,7 +19,7 @@ my $ROOT    = Cwd::getcwd();
 sub new {
     my $class = shift;
     my $dir   = File::Temp->newdir( 'docs-XXXXXX', TMPDIR => 1 );
-    my $self  = bless { dir => $dir, owner => $$ }, $class;
+    my $self  = bless { dir => $dir, path => "$dir", owner => $$ }, $class;
     make_path( map {"$dir$_"} @FOLDERS, '/bin' );
     chmod 0755, $dir;
     $self->file( 'srv/shop/app.psgi',
@@ -123,10 +123,12 @@ sub clear {
     return values %left;
 }
 
-# Their environment tells, or their directory: a process that has set its title has lost the environment
+# Their environment tells, or their directory: a process that has set its title has lost the environment. The folder is a text
+# here: at the end of perl its object may be gone first, and no name at all would be that of every process
 sub _left {
     my $self = shift;
-    my $dir  = $self->{dir};
+    my $dir  = $self->{path};
+    return if !defined $dir || $dir !~ m{/docs-\w+\z};
     return map { $_->{pid} => Sirius::Test::Server::slurp("/proc/$_->{pid}/cmdline") =~ tr/\0/ /r }
         grep {
         Sirius::Test::Server::slurp("/proc/$_->{pid}/environ") =~ /(?:\A|\0)DOCS_SANDBOX=\Q$dir\E\0/
@@ -157,7 +159,7 @@ sub _ended {
 sub DESTROY {
     my $self = shift;
     local ( $?, $!, $@ );
-    return $self->{owner} == $$ ? $self->clear : 0;
+    return $self->{owner} == $$ && ${^GLOBAL_PHASE} ne 'DESTRUCT' ? $self->clear : 0;
 }
 
 1;
