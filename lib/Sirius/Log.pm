@@ -70,6 +70,15 @@ sub pass {
     return;
 }
 
+# Lines of another program
+sub relay {
+    my ( $class, $text ) = @_;
+    local ( $@, $! );
+    require Sirius;    # has _put
+    eval { $class->_put($text) };
+    return;
+}
+
 sub reopen {
     my ( $class, $say ) = @_;
     $say ||= sub { $class->error(shift) };
@@ -269,6 +278,12 @@ with one line if the file cannot be opened.
   Sirius::Log->pass($text);
 
 Writes text unchanged: output of another process, or lines of the start.
+
+=head2 relay
+
+  Sirius::Log->relay("jobs[4711]: done\n");
+
+Writes lines of another program; their level is C<notice>.
 
 =head2 reopen
 
