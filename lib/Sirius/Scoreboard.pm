@@ -45,6 +45,7 @@ sub snapshot {
     my ( $self, %option ) = @_;
     my $board = ref $self ? $self : $self->current || Carp::croak('this process does not belong to a server');
     my $totals  = $board->totals;
+    my $reload  = $board->reload;
     my %sum     = ( connections => 0, idle => 0, spooled => 0, waiting => 0 );
     my @workers = grep { $_->{pid} > 0 }    # it may have ended just now
         map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
@@ -58,13 +59,14 @@ sub snapshot {
         $sum{$_} += $edge->{$_} for keys %sum;
     }
     return {
+        beside       => delete $reload->{beside},
         calls        => $board->calls,
         connections  => { open => delete $sum{connections}, %sum },
         edges        => \@edges,
         edges_wanted => $board->edges / 2,               # each has a second row, for the one that replaces it
         exceptions   => $board->exceptions,
         lanes        => $board->lanes,
-        reload       => $board->reload,
+        reload       => $reload,
         latency      => delete $totals->{latency},
         limits       => delete $totals->{allowed},
         now          => clock_gettime(CLOCK_MONOTONIC),
@@ -80,6 +82,25 @@ sub snapshot {
 sub table {
     my $self = shift;
     return map { +{ %{ $self->row($_) }, row => $_ } } 0 .. $self->rows - 1;
+}
+
+# Commands of --beside
+sub _beside {
+    my $told = shift;
+    return [
+        map {
+            my $one = $_;
+            +{  name  => $one->{name},
+                state => $one->{state},
+                map { $_ => _number( $one->{$_} ) } qw(pid restarts since)
+            }
+        } grep {
+                   ref eq 'HASH'
+                && ( $_->{name}  // q() ) =~ /\A[a-z][\w-]{0,31}\z/a
+                && ( $_->{state} // q() )
+                =~ /\A(?:running|stopping|waiting)\z/
+        } ref $told eq 'ARRAY' ? @$told : ()
+    ];
 }
 
 # Of certificates or CRLs
@@ -105,6 +126,7 @@ sub _reload {
     my %said = ref $said eq 'HASH' ? %$said : ();
     my ( $loading, $last, $count ) = map { ref eq 'HASH' ? $_ : {} } @said{qw(loading last reloads)};
     my %reload = (
+        beside        => _beside( $said{beside} ),
         failed        => _number( $count->{failed} ),
         loading       => _number( $loading->{number} ),
         loading_since => _number( $loading->{since} ),
@@ -340,7 +362,7 @@ Returns a hash about the reloads of the server (see L</tell>): C<ok> and C<faile
 the generation that is being loaded, and C<loading_since> (0 if there is none); C<certificates>, a list of hashes with C<name> and
 C<expires>, seconds since 1970 (with TLS; of many, the 16 that expire first); C<crls>, the same of CRLs. After the first reload also C<last_at> (seconds
 since 1970), C<last_ok>, C<last_seconds>, C<last_text> and, if it failed, C<last_said>: up to 2000 characters of what the program
-wrote to STDERR.
+wrote to STDERR. C<beside> is as in L</snapshot>.
 
 =head2 requests
 
@@ -395,6 +417,11 @@ See L</calls> and L</exceptions>.
 =item C<totals>, C<latency>, C<queue>
 
 See L</totals>.
+
+=item C<beside>
+
+A hash for each command of C<--beside>: C<name>; C<state>, C<running>, C<stopping> or C<waiting>; C<pid>, 0 while there is none; C<since>,
+when that began; and C<restarts>, how often it was started again after it had ended by itself.
 
 =item C<limits>
 

@@ -25,6 +25,15 @@ sub named {
     };
 }
 
+sub of_beside {
+    return of(
+        beside => [
+            { name => 'jobs', pid => 4711, restarts => 2, since => 7, state => 'running' },
+            { name => 'mail', pid => 0,    restarts => 9, since => 7, state => 'waiting' }
+        ]
+    );
+}
+
 sub of_lanes {
     my %lane = (
         limit       => 2,
@@ -246,6 +255,7 @@ subtest 'promtool' => sub {
         [ 'none',        of( workers => [] ) ],
         [ '64 workers',  of( workers => [ ( {} ) x 64 ] ) ],
         [ 'two edges',   of_edges( edges => [ {}, {} ] ) ],
+        [ 'commands',    of_beside() ],
         [ 'lanes',       of_lanes() ]
         )
     {
@@ -338,9 +348,18 @@ subtest 'Lanes' => sub {
     unlike $text, qr/sirius_lane/, 'without lanes there are none';
 };
 
+subtest 'Commands beside the workers' => sub {
+    my $samples = samples( of_beside() );
+    is_deeply named( $samples, 'sirius_beside_running' ), { 'name="jobs"' => 1, 'name="mail"' => 0 },
+        'which run';
+    is_deeply named( $samples, 'sirius_beside_restarts_total' ), { 'name="jobs"' => 2, 'name="mail"' => 9 },
+        'how often they were started again';
+    unlike $text, qr/sirius_beside/, 'without any there are none';
+};
+
 subtest 'The manual' => sub {
     my %told = slurp('docs/OBSERVABILITY.md') =~ /^\| `(sirius_\w+)(?:\{[\w,]+\})?` \| (\w+) \|/mg;
-    my %are  = ( $text . of_edges() . of_lanes() . of_tls() ) =~ /^# TYPE (\S+) (\S+)$/mg;
+    my %are  = ( $text . of_beside() . of_edges() . of_lanes() . of_tls() ) =~ /^# TYPE (\S+) (\S+)$/mg;
     is_deeply \%told, \%are, 'has all of them, of the right type, and no other';
     my %used = map { $_ => 1 }
         map {s/_(?:bucket|sum|count)\z//r} slurp('docs/OBSERVABILITY.md') =~ /\b(sirius_\w+)/g;

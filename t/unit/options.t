@@ -340,6 +340,7 @@ subtest 'Without effect beside others' => sub {
         [ 'after-fork'             => qr/--workers 0 no worker is forked/,     @alone, after_fork => $code ],
         [ 'on-reload'              => qr/--workers 0 the server cannot be reloaded/,  @alone, on_reload => $code ],
         [ 'graceful-timeout'       => qr/--workers 0 a stop always waits/, @alone, graceful_timeout => 5 ],
+        [ 'beside'                 => qr/--workers 0 no command is started/, @alone, beside => 'x' ],
         [ 'control'                => qr/--workers 0 .*use signals/,       @alone, control => '/c' ],
         [ 'spawn-interval'         => qr/--workers 0 no worker is started/,    @alone, spawn_interval => 1 ],
         [ 'err-respawn-interval'   => qr/--workers 0 no worker is started/,    @alone, err_respawn_interval => 2 ],

@@ -156,7 +156,12 @@ subtest 'edges' => sub {
 };
 
 subtest 'reloads' => sub {
-    my $none = { certificates => [], crls => [], map { $_ => 0 } qw(failed loading loading_since ok) };
+    my $none = {
+        beside       => [],
+        certificates => [],
+        crls         => [],
+        map { $_ => 0 } qw(failed loading loading_since ok)
+    };
     local $SIG{__DIE__} = sub { fail "a handler of the application hears: $_[0]" };
     local $@ = 'of the application';
     for my $text ( '', 'x', '[]', '{}', '{"last":[],"loading":7,"reloads":"no"}', '{"last":{"at":"soon"}}' ) {
@@ -169,6 +174,7 @@ subtest 'reloads' => sub {
     ok $board->tell($said), 'one that failed, while another loads';
     is_deeply $board->reload,
         {
+        beside        => [],
         certificates  => [],
         crls          => [],
         failed        => 1,
@@ -182,6 +188,14 @@ subtest 'reloads' => sub {
         ok            => 2
         },
         'is that';
+    my $beside = '{"name":"jobs","pid":7,"restarts":1,"since":70.5,"state":"running"}';
+    my @odd    = map { '{' . $_ . '}' } '', '"name":"Jobs","state":"running"', '"name":[],"state":"running"',
+        '"name":"a","state":"\\u001b"', '"name":"a\\n","state":"running"';
+    $board->tell( '{"beside":[' . join( ',', $beside, 1, '[]', @odd ) . ']}' );
+    is_deeply $board->reload->{beside},
+        [ { name => 'jobs', pid => 7, restarts => 1, since => 70.5, state => 'running' } ],
+        'commands beside the workers, and nothing that looks otherwise';
+    ok $board->tell($said),         'the one before';
     ok !$board->tell( 'x' x 8193 ), 'too long';
     is $board->told, $said,                'the one before stays';
     is $board->kept, '',                   'the admin port has a place of its own';

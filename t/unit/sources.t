@@ -98,7 +98,7 @@ subtest 'Every option is a variable' => sub {
         for ':80 [::1]:81 /s', ':80,[::1]:81,/s', ' :80, [::1]:81 , /s ';
     is "@{ conf( { SIRIUS_PORT => 80, SIRIUS_HOST => 'a' } )->{listen} }", 'a:80', 'host and port';
 
-    my %any = map { $_ => 1 } qw(any code listen path paths string token);
+    my %any = map { $_ => 1 } qw(any beside code listen path paths string token);
     for my $row ( grep { !$_->{plackup} && !$_->{noop} && !$any{ $_->{type} } }
         Sirius::Config::Options->rows )
     {

@@ -120,6 +120,8 @@ sub _resources {
 sub _run {
     my ( $self, $app ) = @_;
     my $conf = $self->{conf};
+    $conf->{env_values}
+        = { %{ $conf->{env_values} || {} }, map { $_ => $ENV{$_} } grep { defined $ENV{$_} } 'PLACK_ENV' };
     _open_streams();
     Sirius::Worker->check_app($app) if !$self->{psgi_app_builder};
     Sirius::Dev::Frames->install    if $INC{'Plack/Middleware/StackTrace.pm'};

@@ -389,6 +389,13 @@ sub _not_there {
         . ": to serve an application, name its file, such as app.psgi\n";
 }
 
+# The variables of --env-file. In place, as the options have it too
+sub _note_env {
+    my ( $self, @names ) = @_;
+    %{ $self->{env_values} } = map { $_ => $ENV{$_} } @names;
+    return;
+}
+
 # After "--" anything may follow: perl code of -e or a module finds it in @ARGV
 sub _one_application {
     my ( $given, @words ) = @_;
@@ -435,7 +442,8 @@ sub _pass_on {
     my ( $self, $given, $all, $config ) = @_;
     $self->{all} = {%$all};
     return $self->_pass_on_to_other( $given, $all ) if $self->{server} ne 'Sirius';
-    $self->{options} = [ sources => $config, map { $_ => $given->{$_} } _own($given) ];
+    $self->{options}
+        = [ sources => $config, env_values => $self->{env_values}, map { $_ => $given->{$_} } _own($given) ];
 
     # Before the application is loaded, which may take a while
     my $conf = $self->{conf} = Sirius::Config::Values->parse( { @{ $self->{options} } } );
@@ -516,9 +524,9 @@ sub _read {
 # sirius dev forks from a process that has read the files of --env-file at its start
 sub _renew_env {
     my $self = shift;
-    delete @ENV{ @{ $self->{env_names} } };
+    delete @ENV{ keys %{ $self->{env_values} } };
     my %place = map { Sirius::Config::EnvFile->read(@$_)->set( \%ENV ) } @{ $self->{env_files} || [] };
-    $self->{env_names} = [ keys %place ];
+    $self->_note_env( keys %place );
     return;
 }
 
@@ -548,7 +556,7 @@ sub _sources {
         %place = ( %place, Sirius::Config::EnvFile->read(@new)->set( \%ENV ) );
         $self->{env} = $ENV{PLACK_ENV} if $place{PLACK_ENV};
     } while (@new);
-    $self->{env_names} = [ keys %place ];
+    $self->_note_env( keys %place );
     return $config;
 }
 

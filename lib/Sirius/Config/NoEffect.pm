@@ -14,6 +14,7 @@ my @TABLE = (
     [ [qw(before-fork after-fork)] => _alone('no worker is forked') ],
     [ [qw(on-reload)]              => _alone('the server cannot be reloaded') ],
     [ [qw(graceful-timeout)]       => _alone('a stop always waits for the current request') ],
+    [ [qw(beside)]                 => _alone('no command is started') ],
     [ [qw(control)]                => _alone('the server does not listen to sirius ctl; use signals') ],
     [   [qw(spawn-interval err-respawn-interval)] =>
             sub { return _command(@_) ? () : _alone('no worker is started')->(@_) }

@@ -177,6 +177,11 @@ my @TABLE = (
     [ 'child-exit', 'code', undef, {}, q(Call CODE, a 'sub {...}', in each worker before it exits) ],
     [ 'on-reload', 'code', undef, {}, q(Call CODE, a 'sub {...}', in the parent process of the old workers after a reload) ],
 
+    [ 'beside', 'beside', undef, { many => 1, value => '[NAME=]COMMAND' },
+        q(Run COMMAND beside the workers, such as a job worker: --beside 'jobs=perl bin/jobs.pl'. It is started when the first worker is
+        ready, started again when it ends, at a reload too, and stopped with the server; what it prints goes to the error log; may be given
+        several times) ],
+
     'Keep-alive',
     [ 'keepalive', 'bool', 1, { typed => '--enable-keepalive, --disable-keepalive' },
         'Keep connections open for more requests, or close each one after its response (default: enabled)' ],
@@ -311,6 +316,7 @@ my @TABLE = (
     [ 'server-software', 'token', 'Sirius', {}, 'Set the Server field of responses; an empty value removes it' ],
     [ 'server-ready', 'code', undef, { hidden => 1 }, 'called for each TCP listener once it is served' ],
     [ 'develop', 'any', undef, { hidden => 1 }, 'what sirius dev changes' ],
+    [ 'env-values', 'any', undef, { hidden => 1 }, 'variables of --env-file' ],
     [ 'request-log', 'any', undef, { hidden => 1 }, 'the supervisor prints the access log' ],
     [ 'listen-sock', 'any', undef, { hidden => 1 }, 'a socket that listens already' ],
     [ 'sources', 'any', undef, { hidden => 1 }, 'what other sources say, read already' ],

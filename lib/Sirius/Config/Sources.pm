@@ -228,10 +228,10 @@ sub _port {
     return { port => { from => $self->_place('PORT'), value => $port } };
 }
 
-# The values of a variable. Code has blanks and commas, a lane may have a blank, and a directory of --static has options behind commas
+# The values of a variable. Code and commands have blanks and commas, a lane may have a blank, and a directory of --static has options behind commas
 sub _several {
     my ( $type, $value ) = @_;
-    return [$value]                                             if $type eq 'warm-up';
+    return [$value]                                             if $type =~ /\A(?:beside|warm-up)\z/;
     return [ $value =~ /\S.*?=\d+(?:,\S*)?(?=\s|\z)|\S.*\z/gs ] if $type eq 'lane'; # "POST /x=1 /y=2,queue=3"
     my $between
         = $type eq 'static'

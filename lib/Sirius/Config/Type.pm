@@ -7,6 +7,7 @@ use File::Spec ();
 use List::Util qw(first min);
 use Sirius::Base::Text;
 use Sirius::Config::Address;
+use Sirius::Config::Companion;
 use Sirius::Config::Lane;
 use Sirius::Config::Static;
 use Sirius::OS::Cpus;
@@ -35,6 +36,7 @@ my %PLACEHOLDER = (
 my %CHECK = (
     any    => sub { return shift },
     bool   => \&_bool,
+    beside => sub { return Sirius::Config::Companion->parse(shift) },
     bytes  => \&_size,
     choice => \&_choice,
     code   => \&_code,
@@ -351,7 +353,7 @@ an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false o
 C<string> are what they say; C<mount> is the path of a URL; C<path> is a file, returned as an absolute path, as C<dir> is; C<paths> is a list of these; C<octal> is an octal number
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<edges> is a whole number or C<auto>; C<workers> is a whole number,
 C<auto> (see L<Sirius::OS::Cpus>), C<auto*N>, or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
-perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<static> is described in L<Sirius::Config::Static>, C<lane> in L<Sirius::Config::Lane>; C<redirect> is a port, or 0 or 1 for no and yes; C<hsts> is a time with C<includeSubDomains> and C<preload> after commas, returned as the value of the header field; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
+perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<static> is described in L<Sirius::Config::Static>, C<lane> in L<Sirius::Config::Lane>, C<beside> in L<Sirius::Config::Companion>; C<redirect> is a port, or 0 or 1 for no and yes; C<hsts> is a time with C<includeSubDomains> and C<preload> after commas, returned as the value of the header field; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
 
 C<header> is the name of a header field that ends with C<-Id> or begins with C<X->.
 

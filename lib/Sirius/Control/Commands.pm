@@ -162,6 +162,7 @@ sub _status {
     my ( $all, $board, $edge )     = @{$self}{qw(generations scoreboard edge)};
     my ( $loading, $keeper )       = ( $all->loading, $edge->keeper );
     my %status = (
+        beside             => [ $self->{companions}->status ],
         calls              => $board->calls,
         certificates       => [ $keeper ? $keeper->certificates : () ],
         certificates_fault => $keeper && $keeper->fault,
@@ -264,7 +265,7 @@ Answers when the old generations are gone.
 
   my $commands = Sirius::Control::Commands->new( $supervisor, %parts );
 
-C<edge>, C<generations> (L<Sirius::Process::Reload>), C<listeners> and C<scoreboard> of the server.
+C<companions>, C<edge>, C<generations> (L<Sirius::Process::Reload>), C<listeners> and C<scoreboard> of the server.
 
 =head2 pending
 

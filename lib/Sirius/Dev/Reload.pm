@@ -459,6 +459,13 @@ sub _replace_base {
     return $self->_start_base;
 }
 
+# Nothing runs beside a page
+sub _runs_beside {
+    my ( $self, $generation ) = @_;
+    return if $self->_is_page($generation);
+    return $self->SUPER::_runs_beside($generation);
+}
+
 # The address says it already
 sub _say_ready {
     my $self = shift;

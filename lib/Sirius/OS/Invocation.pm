@@ -17,6 +17,8 @@ my ($lib) = File::Spec->rel2abs(__FILE__) =~ m{(.*)/Sirius/OS/Invocation\.pm\z};
 
 sub age { return clock_gettime(CLOCK_MONOTONIC) - $began }
 
+sub directory { return $cwd }
+
 sub env { return {%env} }
 
 sub folders { return @inc }
@@ -118,6 +120,10 @@ program runs there, so that a reload follows a symbolic link in it to the newest
   my $seconds = Sirius::OS::Invocation->age;
 
 The time since the command was run.
+
+=head2 directory
+
+The working directory of the start.
 
 =head2 env
 

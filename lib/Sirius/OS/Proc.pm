@@ -24,6 +24,15 @@ sub born {
     return $state =~ /[ZX]/ ? undef : $more[18];
 }
 
+sub children {
+    my ( $class, $parent ) = @_;
+    opendir my $dir, '/proc' or return;
+    my @all = grep {/\A\d+\z/} readdir $dir;
+    closedir $dir;
+    @all = sort { $a <=> $b } grep { $class->parent($_) == $parent } @all;
+    return @all;
+}
+
 sub cpu {
     my ( $class, $pid ) = @_;
     my @fields = _stat($pid) or return;
@@ -166,6 +175,12 @@ Reads F</proc>. If it is not mounted, every process counts as gone.
 
 The start of the process, in clock ticks since the boot; together with the PID it identifies the process. Undefined if
 it is gone or a zombie.
+
+=head2 children
+
+  my @pids = Sirius::OS::Proc->children($pid);
+
+The processes whose parent it is.
 
 =head2 cpu
 

@@ -23,6 +23,11 @@ my %HEARS = (
             if $more =~ /\A(?:INT|QUIT|TERM) from /;
         return;
     },
+    beside => sub {
+        my ( $self, $more ) = @_;
+        $self->{beside} = _decoded($more);
+        return;
+    },
     broken => sub {
         my ( $self, $more ) = @_;
         $self->{broken} = _decoded($more) if !$self->{up};
@@ -73,6 +78,8 @@ sub be_hung {
 }
 
 sub be_late { return shift->{late} = 1 }
+
+sub beside { return shift->{beside} }
 
 sub broken { return shift->{broken} }
 
@@ -278,6 +285,10 @@ Kills it; these words are why.
 =head2 be_late
 
 It was not ready in time, and goes on.
+
+=head2 beside
+
+What it has said of C<--beside> (L<Sirius::Config::Companion/plan>), if it has.
 
 =head2 child
 

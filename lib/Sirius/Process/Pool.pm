@@ -14,10 +14,12 @@ use Sirius::App::WarmUp;
 use Sirius::Base::Backoff;
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
+use Sirius::Config::Companion;
 use Sirius::Edge::Shared;
 use Sirius::Log ();
 use Sirius::OS::Child;
 use Sirius::OS::ExitStatus;
+use Sirius::OS::Inherit;
 use Sirius::OS::Stack;
 use Sirius::OS::Loop;
 use Sirius::OS::Proc;
@@ -36,6 +38,9 @@ use constant { FAST_STOP => 1, HURRIED_STOP => 0.2, LOOK => 1, LOOK_SOON => 0.05
 # Characters of a line for the supervisor: as JSON it has to fit PIPE_BUF
 use constant SAID => 600;
 
+# Bytes of any other: what a socket takes of a process that has said nothing yet
+use constant SAID_MAX => 100_000;
+
 # A number for a descriptor of the server, as in src/net/descriptors.c
 use constant HIGH => 1024;
 
@@ -48,6 +53,7 @@ my %ENDS   = map { $_ => 1 } values %NUMBER;
 # Members of the object, besides the arguments of new:
 # backoff, reaper, recycling, slow_log: the objects that work for it
 # codes: what the last workers run, see _spawn
+# companions: the groups of processes of --beside
 # complete: all workers have been ready once; up: one has
 # deadline: when workers are killed in a stop; killed: they were
 # gave_up: the workers do not become ready, so this process ends with status 1
@@ -134,6 +140,7 @@ sub run {
     if ( $self->{reload} ) {
         $self->_tell_supervisor("workers @{ $self->{conf} }{qw(workers workers_max)}");
         $self->_tell_supervisor( 'edge ' . $JSON->encode( $self->{edge} ) ) if $self->{edge};
+        $self->_tell_companions;
         Sirius::Log->tell( sub { $self->_tell_supervisor( 'said ' . _said(shift) ) } );
     }
 
@@ -229,6 +236,8 @@ sub _check_alive {
     return if $self->{orphaned} || !_ended( $self->{lifeline} );
     $self->{orphaned} = 1;
     $self->{loop}->unwatch( $self->{lifeline} );
+    $self->_hear;
+    kill KILL => map { -$_ } @{ $self->{companions} || [] };    # the kernel has killed the first of each
     Sirius::Log->error( "the supervisor (PID $self->{supervisor_pid}) is gone: "
             . 'finishing the requests, then stopping; start the server again' )
         if $self->_tells;
@@ -301,6 +310,7 @@ sub _hear {
     $self->{loop}->read( $self->{news},       \$self->{heard} );
     $self->{loop}->read( $self->{supervisor}, \$self->{told} );
     my $whole = $self->{told} =~ s/\A(.*\n)//s ? $1 : '';
+    $self->{companions} = [ grep { $_ > 1 } split q( ), $1 ] while $whole =~ s/^0 companions([ \d]*)\n//m;
     while ( $self->{heard} =~ s/\A(\d+) (\S+) ?([^\n]*)\n// || $whole =~ s/\A(\d+) (\S+) ?([^\n]*)\n// ) {
         my ( $pid, $what, $why ) = ( $1, $2, $3 );
         my $worker = $self->{workers}{$pid} or next;
@@ -653,6 +663,16 @@ sub _supervise {
         $self->_relieve;
     }
     return;
+}
+
+# What the supervisor is to run beside this generation
+sub _tell_companions {
+    my $self = shift;
+    my $plan = $JSON->encode( Sirius::OS::Inherit->text( Sirius::Config::Companion->plan( $self->{conf} ) ) );
+    return $self->_tell_supervisor("beside $plan") if length $plan < SAID_MAX;
+    return Sirius::Log->warn(
+              '--beside: the variables of --env-file are too long to be passed on at a reload: '
+            . 'commands keep the previous ones' );
 }
 
 # Called in a worker. The line is shorter than PIPE_BUF, so it never mixes with another's

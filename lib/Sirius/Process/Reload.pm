@@ -121,8 +121,10 @@ sub orphans {
 
 # What the admin port shows of reloads. The output of a generation is cut so that everything fits
 sub publish {
-    my $self = shift;
-    my %news = ( reloads => $self->{reloads} || { ok => 0, failed => 0 } );
+    my $self   = shift;
+    my %news   = ( reloads => $self->{reloads} || { ok => 0, failed => 0 } );
+    my @beside = $self->{companions}->status;
+    $news{beside} = \@beside if @beside;
     my $said = '';
     if ( my $loading = $self->{loading} ) {
         $news{loading} = { number => $loading->number, since => $loading->since };
@@ -267,6 +269,7 @@ sub _complete {
     delete $self->{again_at};
     my $fallen = delete $self->{fallen};
     $self->{renewed} = $generation->is_reload;
+    $self->_runs_beside($generation);
     $self->_drain($_) for grep { $_->number < $generation->number && !$_->is_draining } $self->all;
     $self->{usual} = $generation->is_reload ? $generation->age : Sirius::OS::Invocation->age;
 
@@ -417,7 +420,7 @@ sub _hear {
         my ( $what, $more ) = @$news;
         if    ( $what eq 'trouble' )  { $self->{alerts}->begin }
         elsif ( $what eq 'unopened' ) { $supervisor->unopened($more) }
-        elsif ( $what eq 'up' )       { $supervisor->announce }
+        elsif ( $what eq 'up' )       { $self->_up($generation) }
         elsif ( $what eq 'ready' )    { $self->_complete($generation) }
         else                          { $self->_heard( $generation, $what, $more ) }
     }
@@ -575,6 +578,13 @@ sub _replace_at {
     return $loading->since + 1 + 2 * ( $self->{usual} || UNKNOWN );
 }
 
+# The commands of --beside belong to the generation that serves
+sub _runs_beside {
+    my ( $self, $generation ) = @_;
+    return if $self->{supervisor}->is_stopping;
+    return $self->{companions}->follow( $generation->number, $generation->beside );
+}
+
 sub _say_ready {
     my $self   = shift;
     my $number = $self->{scoreboard}->workers;
@@ -595,6 +605,14 @@ sub _settle {
     my ($why)   = grep {defined} map { $_->[1] } reverse @after;
     $self->reload( @replies ? sub { $_->(@_) for @replies } : undef, $why );    # one reload for all of them
     return 1;
+}
+
+# The first worker of a generation is ready
+sub _up {
+    my ( $self, $generation ) = @_;
+    $self->{supervisor}->announce;
+    $self->_runs_beside($generation) if !$self->{companions}->number;
+    return;
 }
 
 # How it has ended
@@ -691,7 +709,7 @@ The private memory of each worker, by its PID; undef where the kernel does not t
 
   my $reload = Sirius::Process::Reload->new( $supervisor, %args );
 
-C<alerts>, C<conf>, C<edge>, C<launch> (L<Sirius::Process::Launch>), C<loop>, C<reaper>, C<scoreboard> and C<systemd> of the server; and
+C<alerts>, C<companions>, C<conf>, C<edge>, C<launch> (L<Sirius::Process::Launch>), C<loop>, C<reaper>, C<scoreboard> and C<systemd> of the server; and
 what L</state> has returned in the program before this one.
 
 =head2 orphans

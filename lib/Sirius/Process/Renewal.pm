@@ -72,7 +72,7 @@ sub take {
     }, $class;
     return (
         $self,
-        ( map { $_ => $state->{$_} } qw(alerts conf edge fixed reload) ),
+        ( map { $_ => $state->{$_} } qw(alerts companions conf edge fixed reload) ),
         access_log      => $access_log,
         control         => $state->{control}  && Sirius::Control::Server->restore( $state->{control} ),
         pid_file        => $state->{pid_file} && Sirius::Service::PidFile->restore( $state->{pid_file} ),
@@ -135,7 +135,7 @@ sub _state {
     my $log        = $parts{access_log};
     my %state      = (
         %service,
-        ( map { $_ => $parts{$_}->state } qw(admin alerts reload systemd) ),
+        ( map { $_ => $parts{$_}->state } qw(admin alerts companions reload systemd) ),
         ( map { $_ => fileno $parts{$_} } qw(lifeline lifeline_writer sleepers) ),
         lines_lost => Sirius::Log->lost,
         command    => Sirius::OS::Invocation->state,
@@ -150,6 +150,7 @@ sub _state {
     );
     my @sockets
         = ( @listeners, @{ $state{admin}{listeners} }, map { $_ || () } @service{qw(control pid_file)} );
+    push @plain, map { $_->{output} ? $_->{output}{handle} : () } @{ $state{companions}{each} };
     push @plain, @{ $service{log_pipe} }{qw(read write)} if $service{log_pipe};
     push @plain, $parts{edge}->descriptors               if $service{edge};
     push @plain, $state{log}                             if defined $state{log} && !$service{log_pipe};

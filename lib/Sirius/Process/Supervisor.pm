@@ -11,6 +11,7 @@ use Sirius::App::Forked;
 use Sirius::App::Isolation;
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
+use Sirius::Config::Companion;
 use Sirius::Config::Values;
 use Sirius::Control::Commands;
 use Sirius::Control::Place;
@@ -25,6 +26,7 @@ use Sirius::OS::Reaper;
 use Sirius::OS::Signals;
 use Sirius::OS::Title;
 use Sirius::Process::Alerts;
+use Sirius::Process::Companions;
 use Sirius::Process::Launch;
 use Sirius::Process::Pool;
 use Sirius::Process::Reload;
@@ -145,11 +147,11 @@ sub renew_edges {
 sub resume {
     my $class = shift;
     my ( $renewal, %args ) = Sirius::Process::Renewal->take;
-    my ( $alerts, $edge, $reload ) = delete @args{qw(alerts edge reload)};
+    my ( $alerts, $companions, $edge, $reload ) = delete @args{qw(alerts companions edge reload)};
     my $self = $class->new(%args);
     $self->_make_alerts(%$alerts);
     $self->{edge} = Sirius::Edge::Group->restore( $edge, $self->_edge_parts, sleepers => $self->{sleepers} );
-    $self->_equip(%$reload);
+    $self->_equip( $companions, %$reload );
     Sirius::OS::Title->set( $self->{conf}, 'supervisor' );
     $renewal->say;
     $self->_start_admin;    # starts a new process; the previous one ends by itself
@@ -199,8 +201,10 @@ sub serve {
     Sirius::Log->hurry;
     $self->{control}->watch($loop) if $self->{control};
     $loop->watch( $_->news ) for $self->_edges;
-    $loop->add( grep {defined}
-            @{$self}{qw(reaper reload admin delay alerts edge commands control succession systemd scaling)} );
+    $loop->add(
+        grep {defined} @{$self}{
+            qw(reaper reload admin delay alerts companions edge commands control succession systemd scaling)}
+    );
     $loop->add( $self->{log_pipe} ) if $self->{announced} && $self->{log_pipe};
     $self->{alerts}->start;
     weaken( my $own = $self );
@@ -239,7 +243,7 @@ sub stop {
     $self->{scoreboard}->stop;
     my $grace = $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : 1;
     $self->{edge}->stop( $signal, $grace ) if $self->{edge};
-    $self->{reload}->stop( $signal, $grace );
+    $_->stop( $signal, $grace ) for @{$self}{qw(reload companions)};
 
     # Workers are needed until the edge has answered all requests; then the edge ends them
     kill $signal => $self->{reload}->orphans if !$self->{edge} || $signal eq 'INT';
@@ -298,6 +302,15 @@ sub _clean_up {
     return;
 }
 
+# The generations end what is left of them when this process is gone
+sub _companions_changed {
+    my $self  = shift;
+    my $all   = $self->{reload} or return;
+    my $words = join q( ), '0 companions', $self->{companions}->groups;
+    $_->tell($words) for $all->all;
+    return $all->publish;
+}
+
 # What the edges need of the server
 sub _edge_parts {
     my $self = shift;
@@ -316,11 +329,19 @@ sub _edges {
     return grep {defined} $self->{edge}, $self->{admin}->edge;
 }
 
-# Makes the objects that work for it. %state: what the program before this one knew of its generations
+# Makes the objects that work for it. What the program before this one knew of its companions, and %state, of its generations
 sub _equip {
-    my ( $self, %state ) = @_;
+    my ( $self, $companions, %state ) = @_;
     my $conf = $self->{conf};
     weaken( my $own = $self );
+    $self->{companions} = Sirius::Process::Companions->new(
+        ( map { $_ => $self->{$_} } qw(loop privileges reaper) ),
+        changed  => sub { $own->_companions_changed },
+        grace    => $conf->{graceful_timeout},
+        interval => $conf->{err_respawn_interval},
+        plan     => Sirius::Config::Companion->plan($conf),
+        state    => $companions,
+    );
     $self->{delay} = Sirius::Process::StopDelay->new(
         ( map { $_ => $self->{$_} } qw(edge listeners scoreboard) ),
         over    => sub { $own->stop( 'TERM', shift ) },
@@ -332,7 +353,9 @@ sub _equip {
         map { $_ => $self->{$_} } qw(conf fixed lifeline listeners log_pipe loop scoreboard sleepers)
     );
     my %parts = (
-        ( map { $_ => $self->{$_} } qw(access_log alerts conf edge loop reaper scoreboard sleepers systemd) ),
+        (   map { $_ => $self->{$_} }
+                qw(access_log alerts companions conf edge loop reaper scoreboard sleepers systemd)
+        ),
         launch => $launch,
         %state
     );
@@ -342,7 +365,7 @@ sub _equip {
         : Sirius::Process::Reload->new( $self, %parts );
     $self->{commands} = Sirius::Control::Commands->new(
         $self,
-        ( map { $_ => $self->{$_} } qw(conf edge listeners scoreboard) ),
+        ( map { $_ => $self->{$_} } qw(companions conf edge listeners scoreboard) ),
         generations => $self->{reload},
     );
     return;
@@ -441,6 +464,7 @@ sub _quiet {
            !$self->{stopping}
         && !$self->{commands}->pending
         && $self->{reload}->settled
+        && $self->{companions}->settled
         && !$self->{succession}->waits
         && ( !$self->{edge} || $self->{edge}->settled );
 }
@@ -462,7 +486,7 @@ sub _renew {
         Sirius::Process::Renewal->become(
             ref $self,
             map { $_ => $self->{$_} }
-                qw(access_log admin alerts conf control edge fixed lifeline lifeline_writer listeners log_pipe
+                qw(access_log admin alerts companions conf control edge fixed lifeline lifeline_writer listeners log_pipe
                 pid_file privileges reload scoreboard sleepers systemd)
         );
     };
@@ -579,8 +603,8 @@ sub _say_stopped {
 
 sub _serves {
     my $self = shift;
-    return 1 if !$self->ending  || $self->{edge} && $self->{edge}->pid;
-    return $self->{reload}->all || $self->{reload}->orphans;
+    return 1 if !$self->ending || $self->{edge} && $self->{edge}->pid;
+    return $self->{reload}->all || $self->{reload}->orphans || $self->{companions}->alive;
 }
 
 sub _slots {
@@ -616,7 +640,7 @@ sub _supervise {
     my $all  = $self->{reload};
     while ( $self->_serves || $self->{admin}->end ) {
         my @signals = $self->{loop}->wait;
-        $_->hear for $all, $self->_edges;
+        $_->hear for $all, $self->{companions}, $self->_edges;
         $self->_heed($_) for grep { $STOPS{$_} } @signals;    # first: what a stop ends is not replaced
         $self->{reaper}->reap;
         $self->_heed($_) for grep { !$STOPS{$_} } @signals;

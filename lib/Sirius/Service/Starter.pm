@@ -6,6 +6,15 @@ use warnings;
 use Sirius::Log ();
 use Sirius::OS::Proc;
 
+# Older children of the same start_server
+sub before {
+    return if !is_used();
+    my $born = Sirius::OS::Proc->born($$) // return;
+    return
+        grep { $_ != $$ && ( Sirius::OS::Proc->born($_) // $born + 1 ) <= $born }
+        Sirius::OS::Proc->children( getppid() );
+}
+
 # "host:port=fd;port=fd;/path=fd"
 sub descriptors {
     return if !is_used();
@@ -58,6 +67,12 @@ The protocol of L<Server::Starter>: the environment variable C<SERVER_STARTER_PO
 C<start_server> has opened. It is not removed, because an application may look for it.
 
 =head1 METHODS
+
+=head2 before
+
+  my @pids = Sirius::Service::Starter->before;
+
+The servers before this one that the same C<start_server> has started, and that have not ended.
 
 =head2 descriptors
 

@@ -465,6 +465,12 @@ SKIP: {
 subtest 'Files' => sub {
     finds( qr/^error: --error-log \S+: the directory \S+\/none does not exist: make it$/,
         'no folder', {}, '--error-log', "$dir/none/log", @LISTEN, app($FINE) );
+    finds(
+        qr/^error: --beside jobs: there is no program no-such-program: install it, or write its whole path$/,
+        'a command that is not there', {}, '--beside', 'jobs=no-such-program -x', @LISTEN, app($FINE)
+    );
+    finds( qr/^ok: --beside ls: there is a program ls$/,
+        'one that is', {}, '--beside', 'ls -l', '--beside', 'x=a; b', @LISTEN, app($FINE) );
     finds( qr/^error: --access-log \S+: the directory \S+\/none does not exist: make it$/,
         'no folder', {}, '--access-log', "$dir/none/log", @LISTEN, app($FINE) );
     finds(

@@ -7,6 +7,7 @@ use filetest 'access';    # what the kernel says, read-only file systems include
 use File::Basename qw(dirname);
 use File::Spec     ();
 use POSIX          ();
+use Sirius::Config::Companion;
 use Sirius::OS::Child;
 
 my $SYSLOG = '/dev/log';
@@ -18,6 +19,7 @@ sub check {
     $self->_access_log;
     $self->_log( '--error-log', $conf->{error_log} ) if defined $conf->{error_log};
     $self->_pid_file                                 if defined $conf->{pid};
+    $self->_beside;
     return $self->_as_workers;
 }
 
@@ -51,8 +53,7 @@ sub _access_log {
     if ( $log =~ /\A[|]\s*(\S+)/ ) {
         my $program = $1;
         return if $program =~ m{[^\w./+-]};    # something that only a shell understands
-        my @places = $program =~ m{/} ? $program : map {"$_/$program"} File::Spec->path;
-        return if grep { -f && -x _ } @places;
+        return if _is_there($program);
         return $self->{report}
             ->error("--access-log $log: there is no program $program: install it, or write its whole path");
     }
@@ -100,12 +101,37 @@ sub _as_workers {
     return;
 }
 
+# Those that need no shell
+sub _beside {
+    my $self = shift;
+    my $conf = $self->{conf};
+    for my $one ( @{ $conf->{beside} || [] } ) {
+        my $program = Sirius::Config::Companion->program( $one->{command} ) // next;
+        my $report  = $self->{report};
+        if ( _is_there( $program, $conf->{chdir} ) ) {
+            $report->ok("--beside $one->{name}: there is a program $program");
+        } else {
+            $report->error(
+                "--beside $one->{name}: there is no program $program: install it, or write its whole path");
+        }
+    }
+    return;
+}
+
 sub _first_line {
     my $path = shift;
     open my $in, '<', $path or return '';
     my $line = readline $in;
     close $in;
     return defined $line ? $line : '';
+}
+
+sub _is_there {
+    my ( $program, $dir ) = @_;
+    my @places
+        = $program =~ m{/} ? File::Spec->rel2abs( $program, $dir // () ) : map {"$_/$program"}
+        File::Spec->path;
+    return scalar grep { -f && -x _ } @places;
 }
 
 sub _log {

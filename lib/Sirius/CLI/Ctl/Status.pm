@@ -28,6 +28,9 @@ sub text {
         . _table( [qw(lane running limit waiting wait requests refused late)],
         map { _lane( $_, $now ) } @lanes )
         if @lanes;
+    my @beside = @{ $status->{beside} || [] };
+    $text .= "\n" . _table( [qw(beside pid state restarts since)], map { _beside( $_, $now ) } @beside )
+        if @beside;
     $text .= _time( $status->{calls} ) . _exceptions( @{$status}{qw(exceptions time)} );
     $text .= "\nno edge is running: connections wait\n" if $status->{edges} && !@edges;
     my @certificates = sort { $a->{expires} <=> $b->{expires} } @{ $status->{certificates} || [] };
@@ -51,6 +54,14 @@ sub text {
     my $reload = $status->{last_reload} or return "${text}\nno reload yet";
     my $result = $reload->{ok} ? $reload->{text} : join "\n", grep {defined} @{$reload}{qw(error said)};
     return "$text\nlast reload, " . strftime( '%Y-%m-%d %H:%M:%S', localtime $reload->{at} ) . ": $result";
+}
+
+sub _beside {
+    my ( $one, $now ) = @_;
+    return [
+        @{$one}{qw(name)},           $one->{pid} || '-',
+        @{$one}{qw(state restarts)}, $one->{since} ? Sirius::Base::Text->age( $now - $one->{since} ) : '-'
+    ];
 }
 
 # As a row
@@ -159,7 +170,7 @@ Sirius::CLI::Ctl::Status - the state of a server as text
 
 =head1 DESCRIPTION
 
-What C<sirius ctl status> prints: the addresses, and a table each of generations, edges, lanes, certificates and workers, then the last reload. Text that
+What C<sirius ctl status> prints: the addresses, and a table each of generations, edges, lanes, commands of C<--beside>, certificates and workers, then the last reload. Text that
 comes from clients has its control characters escaped.
 
 =head1 METHODS
