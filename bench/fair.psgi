@@ -1,6 +1,6 @@
 # For the measurements of fairness: / sleeps 1 ms, /sleep 100 ms, /slow 500 ms, /long 10 s; /burn computes for 5 ms; /hello
-# answers at once, /big with 1 MB; /order sleeps 1 ms and tells when its request was complete and when it was begun; /stream
-# sends its head at once and the rest after 100 ms
+# answers at once, /big with 1 MB; /order sleeps 1 ms and tells when its request was complete and when it was begun, /report does so
+# for the seconds of its query; /stream sends its head at once and the rest after 100 ms
 use strict;
 use warnings;
 
@@ -12,7 +12,7 @@ sub {
     my $env     = shift;
     my $begun   = time;
     my $path    = $env->{PATH_INFO};
-    my $seconds = $seconds{$path};
+    my $seconds = $path eq '/report' ? $env->{QUERY_STRING} : $seconds{$path};
     sleep $seconds if $seconds;
     if ( $path eq '/burn' ) {
         my $until = clock() + 0.005;
@@ -28,6 +28,9 @@ sub {
     }
     return [ 200, [ 'Content-Type' => 'text/plain', 'Content-Length' => 1_000_000 ], [ 'x' x 1_000_000 ] ]
         if $path eq '/big';
-    my $body = $path eq '/order' ? sprintf '%.6f %.6f', $env->{'psgix.request_start'}, $begun : "$$";
+    my $body
+        = $path =~ m{\A/(?:order|report)\z}
+        ? sprintf '%.6f %.6f', $env->{'psgix.request_start'}, $begun
+        : "$$";
     return [ 200, [ 'Content-Type' => 'text/plain', 'Content-Length' => length $body ], [$body] ];
 };

@@ -269,7 +269,7 @@ sub _fairness_notes {
         'Saturated: 32 clients without a pause and two workers; if requests begin in order, the p99 is'
             . ' near the median. Calls that compute: four workers on all cores and 64 clients that send 5.1'
             . ' requests a second each, which is 80 % of two cores. Each server has its own default time'
-            . ' limits; short ones are an advantage here. Cases c and f to l measure Sirius alone.'
+            . ' limits; short ones are an advantage here. Cases c and f to m measure Sirius alone.'
     );
 }
 
