@@ -153,7 +153,7 @@ The command line, the environment, the files of C<--config> and C<--env-file>, u
 =item Files
 
 Whether the logs, the PID file, the unix sockets and temporary files can be made, by the user who needs to; whether that user
-can read what a reload reads again.
+can read what a reload reads again; whether there are the programs of C<--access-log> and C<--beside>.
 
 =item Addresses
 

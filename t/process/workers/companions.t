@@ -168,7 +168,6 @@ subtest 'another user' => sub {
     my $seen = sub { return join q( ), $server->log =~ /^see\[\d+\]: (.*)$/mg };
     ok until_true( 10, sub { $seen->() =~ m{/} } ), 'it runs';
     is $seen->(), '65532 65533 65533 /', 'as the workers';
-    my $parent = $server->pid;
     $server->signal('HUP');
     ok $server->wait_log( qr/now runs the installed code/, 20 ),                         'a reload';
     ok until_true( 10, sub { $seen->() eq '65532 65533 65533 / 65532 65533 65533 /' } ), 'the same';
@@ -177,6 +176,19 @@ subtest 'another user' => sub {
     ok until_true( 10, sub { !alive($pid) } ), 'it ends with the supervisor';
     $server->wait_exit;
     until_true( 10, sub { !$server->processes } );
+};
+
+subtest 'a directory that its user may not enter' => sub {
+    plan skip_all => 'needs root' if $>;
+    mkdir "$dir/$_", oct 700 for qw(closed other);
+    my $conf   = spew( "$dir/closed.conf", "chdir = $dir/closed\n" );
+    my $server = start( 'see=echo runs; sleep 100', qw(--user 65532 --group 65533 --config), $conf );
+    ok $server->wait_log( qr/^see\[\d+\]: runs$/m, 10 ), 'that of the server is no obstacle';
+    spew( $conf, "chdir = $dir/other\n" );
+    $server->signal('HUP');
+    ok $server->wait_log( qr/^see\[\d+\]: chdir \S+other: Permission denied$/m, 20 ),
+        'but an application cannot put it into another one';
+    $server->stop;
 };
 
 subtest 'under start_server' => sub {
