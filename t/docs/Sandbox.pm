@@ -117,15 +117,15 @@ sub wait_for {
 # Ends whatever a block has left: the commands of what did not end by itself
 sub clear {
     my $self = shift;
-    until_true( 5, sub { !$self->_left } );
-    my %left = $self->_left;
+    until_true( 5, sub { !$self->left } );
+    my %left = $self->left;
     kill KILL => keys %left;
     return values %left;
 }
 
 # Their environment tells, or their directory: a process that has set its title has lost the environment. The folder is a text
 # here: at the end of perl its object may be gone first, and no name at all would be that of every process
-sub _left {
+sub left {
     my $self = shift;
     my $dir  = $self->{path};
     return if !defined $dir || $dir !~ m{/docs-\w+\z};

@@ -210,6 +210,18 @@ SKIP: {
     return;
 }
 
+subtest 'what is left is found, and nothing of others' => sub {
+    my $job = $sandbox->spawn( 'sleep', 60 );
+    until_true( 5, sub { ( readlink "/proc/$job->{pid}/exe" || '' ) =~ /sleep|coreutils/ } );
+    my %left = $sandbox->left;
+    is_deeply [ keys %left ], [ $job->{pid} ], 'a process in its folder';
+    $sandbox->stop($job);
+    for my $path ( undef, '', '/', '/tmp' ) {
+        my $lost = bless { path => $path, owner => 0 }, 'Sandbox';
+        is_deeply [ $lost->left ], [], 'without a folder: ' . ( $path // 'undef' );
+    }
+};
+
 subtest 'what is wrong is found' => sub {
     my %wrong = (
         apache2           => "Nonsense on\n",
