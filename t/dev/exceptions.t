@@ -159,6 +159,25 @@ subtest 'responses that are none' => sub {
     $own->stop;
 };
 
+subtest 'a request that does not end' => sub {
+    my $own = Sirius::Test::Dev->start( <<'APP', qw(--workers 1 --slow-log 0.3) );
+sub wait_long { select undef, undef, undef, 2 }
+sub { wait_long(); [ 200, [ 'Content-Type' => 'text/plain' ], ['at last'] ] };
+APP
+    is $own->ask('GET /')->body, 'at last', 'it ends after all';
+    my $log = $own->log;
+    plan skip_all => 'no stack can be read here' if $log =~ /no stack/;
+    like $log,
+        qr/slow request: GET \/ .*\n\t.*wait_long at \S+app\.psgi line 1\n\t.*app\.psgi line 2\n\t\(\d+ calls in Plack and Sirius\)\n/,
+        'where it was, without the calls of others';
+    $own->save( 'app.psgi',
+        "sub down { \$_[0] ? down( \$_[0] - 1 ) : select undef, undef, undef, 1 }\nsub { down(20); [ 200, [], [] ] }\n"
+    );
+    ok $own->answers(''), 'a recursion';
+    like $own->log, qr/line 1\n\t\(20 more of it\)\n\t.*line 2\n/, 'is counted, too';
+    $own->stop;
+};
+
 subtest 'without the middleware' => sub {
     my $own = Sirius::Test::Dev->start( "sub { die 'in the request' }\n", '--no-default-middleware' );
     unlike $own->ask('GET /')->body, qr/in the request/, '--no-default-middleware: no';

@@ -21,7 +21,6 @@ use Sirius::App::Loading;
 use Sirius::Config::Options;
 use Sirius::Config::Values;
 use Sirius::Dev::Frames;
-use Sirius::Dev::Project;
 use Sirius::Dev::RequestLog;
 use Sirius::Service::Starter;
 use Sirius::Service::Activation;
@@ -277,6 +276,7 @@ sub _editor {
 sub _find_project {
     my ( $self, $given, $all ) = @_;
     return if !$self->{dev} || $self->{dev}{name} ne 'sirius dev' || grep {defined} @{$all}{qw(app e)};
+    require Sirius::Dev::Project;
     my ( $app, @more ) = Sirius::Dev::Project->find( $self->{chdir} // '.' );
     Sirius::Config::Options->fail(
         @more

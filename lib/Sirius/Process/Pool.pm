@@ -122,7 +122,8 @@ sub run {
         pause    => $self->{conf}{spawn_interval}
     );
     $self->{recycling} = Sirius::Process::Recycling->new( $self->{conf}, $self->{scoreboard} );
-    $self->{slow_log}  = Sirius::Process::SlowLog->new( $self->{scoreboard} );
+    $self->{slow_log}
+        = Sirius::Process::SlowLog->new( $self->{scoreboard}, folds => $self->{conf}{develop} ? 1 : 0 );
     $self->{oom_kills} = Sirius::OS::Proc->oom_kills;
     @{$self}{qw(news report)} = _pipe();
     $self->{loop}->watch($_) for @{$self}{qw(news supervisor)};

@@ -18,8 +18,8 @@ sub hear {
 }
 
 sub new {
-    my ( $class, $board ) = @_;
-    return bless { board => $board }, $class;
+    my ( $class, $board, %how ) = @_;
+    return bless { %how, board => $board }, $class;
 }
 
 # A line without a stack, for a worker that nobody can look into
@@ -27,6 +27,35 @@ sub without {
     my ( $class, $pid, $said, $why ) = @_;
     Sirius::Log->warn( "worker $pid: " . $said =~ s/\A\d+ //r . "; no stack: $why" );
     return;
+}
+
+sub _count {
+    my ( $shown, $times, $again, $what ) = @_;
+    pop @$shown if $again;
+    push @$shown, "($times $what)";
+    return;
+}
+
+# For somebody who works on the application: without the calls of Plack and the server, which are the same in each stack, and those
+# of a recursion
+sub _folded {
+    my @frames = @_;
+    my ( @shown, $times, $before );
+    for my $frame (@frames) {
+        my $kind    = $frame =~ /\A(?:Plack(?!::Sandbox\b)|Sirius)::/ ? '' : $frame;
+        my $is_next = defined $before && $before eq $kind;
+        $before = $kind;
+        $times  = $is_next ? $times + 1 : 1;
+        if ( !length $kind ) {
+            _count( \@shown, $times, $times > 1,
+                $times == 1 ? 'call in Plack and Sirius' : 'calls in Plack and Sirius' );
+        } elsif ( !$is_next ) {
+            push @shown, $frame;
+        } else {
+            _count( \@shown, $times - 1, $times > 2, 'more of it' );
+        }
+    }
+    return @shown;
 }
 
 sub _is_at {
@@ -46,7 +75,7 @@ sub _look {
     return 'it ended before its stack was read' if !$self->_is_at( $worker, $ready_at );
     return "no stack: $error" . ( $error == EPERM ? ' (see kernel.yama.ptrace_scope)' : '' ) if !$frames;
     return 'it runs no code of the application'                                              if !@$frames;
-    return ( defined $call ? "it is $call:" : 'its stack:' ), @$frames;
+    return ( defined $call ? "it is $call:" : 'its stack:' ), $self->{folds} ? _folded(@$frames) : @$frames;
 }
 
 1;
@@ -59,7 +88,9 @@ Sirius::Process::SlowLog - logs requests that run for long, with their stack
 
 =head1 SYNOPSIS
 
-  my $slow_log = Sirius::Process::SlowLog->new($scoreboard);
+  my $slow_log = Sirius::Process::SlowLog->new( $scoreboard, folds => $bool );
+
+With C<folds>, which C<sirius dev> sets, calls in the code of Plack and the server are counted only.
   $slow_log->hear( $worker, "$ready_at slow request: GET / from 192.0.2.7:33330 has run for 2.0 s ..." );
 
 =head1 DESCRIPTION
