@@ -16,7 +16,8 @@ typedef struct sirius_judgement {
     const COP *at;              /* the statement that runs in the innermost certain frame; NULL: unknown */
     const sirius_point *within; /* whose operation belongs to that frame; NULL: none */
     bool entering;              /* that sub has not begun its first statement */
-    bool fresh;                 /* something was looked up just now */
+    bool fresh;                 /* something was looked up just now, and may not be what it was */
+    bool lasts;                 /* code of the innermost certain frame is not freed while it runs */
     bool whole;                 /* all of it is certain */
 } sirius_judgement;
 

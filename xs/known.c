@@ -21,7 +21,12 @@ typedef struct identity {
 typedef struct entry {
     kind kind;
     U32 round; /* in which it was asked for last */
+    U32 read;  /* in which it was read last */
     bool stale;
+    bool
+        changes; /* its address is used again and again, as those of closures: it is read before each use as well */
+    bool sure;   /* of a sub: its name was known before, by its code */
+    U32 trusted; /* the last round in which the stack has shown that it was this one */
     identity is;
     const void *at;
     const void *more; /* of a sub, its body; of a pad, its place in the list: what is at `at` leads there */
@@ -53,7 +58,7 @@ static const void *pads_of(const PADLIST *list)
 {
     return list->xpadl_arr.xpadlarr_alloc;
 }
-#else /* there are no pads here: see sirius_known_pad */
+#else /* there are no pads here: see sirius_known_has_pad */
 #define NEXT_SIBLING(op) (op)->op_sibling
 static const void *pads_of(const PADLIST *list)
 {
@@ -148,38 +153,69 @@ static bool leads_to(kind kind, const sirius_raw *r, I32 depth, const void **mor
     return true;
 }
 
-/* Reads it and what it is called, into *e, with the text in k->text. */
-static bool look_up(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth, entry *e)
+static bool read_one(const sirius_known *k, kind kind, const void *at, I32 depth, sirius_raw *r, entry *e)
 {
-    sirius_raw r;
     sirius_piece pieces[2];
     memset(e, 0, sizeof *e);
-    memset(&r, 0, sizeof r);
+    memset(r, 0, sizeof *r);
     e->kind = kind;
     e->at = at;
     e->finding.there = e->finding.fresh = true;
-    sr_buffer_reset(&k->text);
-    if (!sirius_remote_pieces(k->target.pid, pieces, pieces_of(kind, at, NULL, &r, pieces)) ||
-        !leads_to(kind, &r, depth, &e->more))
+    if (!sirius_remote_pieces(k->target.pid, pieces, pieces_of(kind, at, NULL, r, pieces)) ||
+        !leads_to(kind, r, depth, &e->more))
         return false;
-    if (e->more && !sirius_remote_pieces(k->target.pid, pieces, pieces_of(kind, at, e->more, &r, pieces)))
+    if (e->more && !sirius_remote_pieces(k->target.pid, pieces, pieces_of(kind, at, e->more, r, pieces)))
         return false;
-    e->is = identity_of(kind, &r);
-    if (kind == SUB) {
-        sirius_lookup_sub(aTHX_ k->target.pid, &k->text, at, &r, &e->finding);
-    } else if (kind == STATEMENT) {
-        sirius_lookup_statement(aTHX_ k->target.pid, &k->text, &r, &e->finding);
-    } else if (kind == OPERATION) {
-        sirius_lookup_operation(k->target.pid, &k->text, &r, &e->finding);
-    } else {
-        e->finding.at = r.pad.its;
-        e->finding.found = r.pad.its != NULL;
-    }
+    e->is = identity_of(kind, r);
     return true;
 }
 
-/* The entry, asked for in this round; NULL: there is nothing */
-static entry *ask(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth)
+/* What it is called, with the text in k->text. */
+static void look_up(pTHX_ sirius_known *k, const sirius_raw *r, entry *e)
+{
+    sr_buffer_reset(&k->text);
+    if (e->kind == SUB) {
+        sirius_lookup_sub(aTHX_ k->target.pid, &k->text, e->at, r, &e->finding);
+    } else if (e->kind == STATEMENT) {
+        sirius_lookup_statement(aTHX_ k->target.pid, &k->text, r, &e->finding);
+    } else if (e->kind == OPERATION) {
+        sirius_lookup_operation(k->target.pid, &k->text, r, &e->finding);
+    } else {
+        e->finding.at = r->pad.its;
+        e->finding.found = r->pad.its != NULL;
+    }
+    e->finding.len = e->finding.found ? sr_buffer_len(&k->text) : 0;
+}
+
+static bool is_same(const entry *a, const entry *b)
+{
+    return memcmp(&a->is, &b->is, sizeof a->is) == 0;
+}
+
+/*
+ * All closures of the same code have its name: its entry, which is that of one of them; NULL: unknown. What is at the address of code
+ * may be other code by now, but not with the same number.
+ */
+static SV **code_of(pTHX_ const sirius_known *k, identity is, bool make)
+{
+    COP first;
+    if (!sirius_remote_copy(k->target.pid, &first, is.part[3], sizeof first))
+        return NULL;
+    is.part[0] = first.op_next;
+    is.part[5] = (const void *)(uintptr_t)first.cop_seq;
+    SV **found = hv_fetch(k->entries, (char *)&is, sizeof is, 0);
+    return found || !make ? found : hv_store(k->entries, (char *)&is, sizeof is, newSVpvs(""), 0);
+}
+
+static void put(pTHX_ SV *to, const entry *e, const char *text)
+{
+    size_t len = e->finding.len;
+    memcpy(SvGROW(to, sizeof *e + len + 1), e, sizeof *e);
+    memcpy(entry_of(to)->text, len ? text : "", len);
+}
+
+/* The entry, asked for in this round, and read in it if `again`; NULL: there is nothing */
+static entry *get(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth, bool again)
 {
     struct {
         const void *at;
@@ -188,18 +224,28 @@ static entry *ask(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth)
     if (!at)
         return NULL;
     SV **found = hv_fetch(k->entries, (char *)&key, sizeof key, 0);
-    if (!found || entry_of(*found)->stale) {
+    const entry *old = found ? entry_of(*found) : NULL;
+    if (!old || old->stale || ((old->changes || again) && old->read != k->round)) {
         entry e;
-        if (!look_up(aTHX_ k, kind, at, depth, &e))
+        sirius_raw r;
+        if (!read_one(k, kind, at, depth, &r, &e))
             return NULL;
-        size_t len = e.finding.found ? sr_buffer_len(&k->text) : 0;
-        e.finding.len = len;
-        if (!found)
-            found = hv_store(k->entries, (char *)&key, sizeof key, newSVpvs(""), 0);
-        if (!found)
-            return NULL;
-        memcpy(SvGROW(*found, sizeof e + len + 1), &e, sizeof e);
-        memcpy(entry_of(*found)->text, len ? sr_buffer_at(&k->text) : "", len);
+        if (!old || old->stale || !is_same(&e, old)) {
+            e.changes = old && (old->changes || !is_same(&e, old));
+            SV **code = kind == SUB ? code_of(aTHX_ k, e.is, false) : NULL;
+            if (code) {
+                e.finding = entry_of(*code)->finding;
+                e.finding.fresh = e.sure = true;
+            } else {
+                look_up(aTHX_ k, &r, &e);
+            }
+            if (!found)
+                found = hv_store(k->entries, (char *)&key, sizeof key, newSVpvs(""), 0);
+            if (!found)
+                return NULL;
+            put(aTHX_ * found, &e, code ? entry_of(*code)->text : sr_buffer_at(&k->text));
+        }
+        entry_of(*found)->read = k->round;
     }
     entry *e = entry_of(*found);
     if (e->round != k->round) {
@@ -209,6 +255,11 @@ static entry *ask(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth)
         k->pending[k->n++] = *found;
     }
     return e;
+}
+
+static entry *ask(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth)
+{
+    return get(aTHX_ k, kind, at, depth, false);
 }
 
 static sirius_finding finding_of(const entry *e)
@@ -227,6 +278,11 @@ sirius_finding sirius_known_sub(pTHX_ sirius_known *k, const CV *at)
     return finding_of(ask(aTHX_ k, SUB, at, 0));
 }
 
+sirius_finding sirius_known_sub_again(pTHX_ sirius_known *k, const CV *at)
+{
+    return finding_of(get(aTHX_ k, SUB, at, 0, true));
+}
+
 sirius_finding sirius_known_statement(pTHX_ sirius_known *k, const COP *at)
 {
     return finding_of(ask(aTHX_ k, STATEMENT, at, 0));
@@ -237,19 +293,31 @@ sirius_finding sirius_known_operation(pTHX_ sirius_known *k, const OP *at)
     return finding_of(ask(aTHX_ k, OPERATION, at, 0));
 }
 
-const PAD *sirius_known_pad(pTHX_ sirius_known *k, const CV *at, I32 depth)
+bool sirius_known_has_pad(pTHX_ sirius_known *k, const CV *at, I32 depth, const PAD *variables)
 {
 #if PERL_VERSION >= 22
-    const entry *sub = ask(aTHX_ k, SUB, at, 0);
-    if (!sub || sub->finding.xs)
-        return NULL;
-    const entry *e = ask(aTHX_ k, PAD_OF_DEPTH, sub->is.part[5], depth);
-    return e ? e->finding.at : NULL;
+    bool has = false;
+    for (int again = 0; again < 2 && !has && variables; again++) { /* others may be there now */
+        const entry *sub = get(aTHX_ k, SUB, at, 0, again), *e = NULL;
+        if (sub && !sub->finding.xs)
+            e = get(aTHX_ k, PAD_OF_DEPTH, sub->is.part[5], depth, again);
+        has = e && e->finding.at == variables;
+    }
+    return has;
 #else
     PERL_UNUSED_CONTEXT;
-    (void)k, (void)at, (void)depth;
-    return NULL;
+    (void)k, (void)at, (void)depth, (void)variables;
+    return false;
 #endif
+}
+
+/* Its name was there all the time since it was looked up. */
+static void learn(pTHX_ sirius_known *k, entry *e)
+{
+    SV **code = code_of(aTHX_ k, e->is, true);
+    e->sure = code != NULL;
+    if (code)
+        put(aTHX_ * code, e, e->text);
 }
 
 bool sirius_known_same(pTHX_ sirius_known *k)
@@ -266,9 +334,19 @@ bool sirius_known_same(pTHX_ sirius_known *k)
         entry *e = entry_of(k->pending[i]);
         identity is = identity_of(e->kind, &k->raws[i]);
         e->stale = !read || memcmp(&is, &e->is, sizeof is) != 0;
-        same = same && !e->stale;
+        if (e->stale)
+            same = same && read && (e->kind == PAD_OF_DEPTH || (e->sure && e->trusted == k->round));
+        else if (e->kind == SUB && e->finding.closure && !e->sure)
+            learn(aTHX_ k, e);
     }
     return same;
+}
+
+void sirius_known_trust(pTHX_ sirius_known *k, const CV *at)
+{
+    entry *e = ask(aTHX_ k, SUB, at, 0);
+    if (e)
+        e->trusted = k->round;
 }
 
 void sirius_known_begin(pTHX_ sirius_known *k)

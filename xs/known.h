@@ -4,7 +4,7 @@
  * known: what is known about the subs, statements and operations of another perl, by their addresses. Looking a name up takes
  * longer than many a sub runs, so it is done once, and remembered with what identifies the sub. A stack that is read later is
  * named by what was known before it was read, and has to be the same after it: sirius_known_same reads all at once. So nothing has
- * the name of what was at its address at another time.
+ * the name of what was at its address at another time. Closures are known by their code, at whatever address.
  *
  * Owner: the sampler. Values that are returned live until the next sirius_known_begin.
  */
@@ -18,11 +18,19 @@ void sirius_known_free(pTHX_ sirius_known *k);
 
 void sirius_known_begin(pTHX_ sirius_known *k); /* for each stack that is read */
 sirius_finding sirius_known_sub(pTHX_ sirius_known *k, const CV *at);
+sirius_finding sirius_known_sub_again(pTHX_ sirius_known *k,
+                                      const CV *at); /* is read again if it was not yet */
 sirius_finding sirius_known_statement(pTHX_ sirius_known *k, const COP *at);
 sirius_finding sirius_known_operation(pTHX_ sirius_known *k, const OP *at);
 
-/* The lexical variables of a sub at a depth of recursion, from 1; NULL: unknown. */
-const PAD *sirius_known_pad(pTHX_ sirius_known *k, const CV *at, I32 depth);
+/* Whether these are the lexical variables of the sub at that depth of recursion, from 1. */
+bool sirius_known_has_pad(pTHX_ sirius_known *k, const CV *at, I32 depth, const PAD *variables);
+
+/*
+ * Whatever is at that address by now, it was this code when the stack was read. The name of a closure is that of its code, so it is
+ * right even if its address is used for another one meanwhile.
+ */
+void sirius_known_trust(pTHX_ sirius_known *k, const CV *at);
 
 /* Whether all that was asked for since sirius_known_begin is the same still. What is not, will be looked up again. */
 bool sirius_known_same(pTHX_ sirius_known *k);

@@ -40,6 +40,14 @@ static bool ends_with(const sirius_finding *sub, const char *name, size_t len)
            memcmp(sub->text + sub->len - len - 2, "::", 2) == 0;
 }
 
+static bool is_xs(pid_t pid, const void *at)
+{
+    CV cv;
+    XPVCV body;
+    return sirius_remote_copy(pid, &cv, at, sizeof cv) && SvTYPE(&cv) == SVt_PVCV &&
+           sirius_remote_copy(pid, &body, cv.sv_any, sizeof body) && body.xcv_flags & CVf_ISXSUB;
+}
+
 /*
  * The sub itself was on top of the stack when it was called, and is above its arguments as long as nothing was put there. It is
  * that one if it has the name.
@@ -55,15 +63,18 @@ static bool add_method(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, 
     size_t len = sirius_remote_string(pid, text, sizeof text, name.sv_u.svu_pv);
     if (!len || !sirius_remote_at(pid, &above, p->sp, sizeof above, sizeof above))
         return false;
+    if (!is_xs(pid, above)) /* it may be a closure that has ended */
+        return false;
     sirius_finding sub = sirius_known_sub(aTHX_ k, above);
     *fresh = *fresh || sub.fresh;
     return sub.found && sub.xs && ends_with(&sub, text, len) && add_sub(out, &sub);
 }
 
-bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, sr_buffer *out, bool *fresh)
+bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, bool lasts, sr_buffer *out,
+                     bool *fresh)
 {
     sirius_finding op = sirius_known_operation(aTHX_ k, p->op);
-    *fresh = op.fresh;
+    *fresh = op.fresh && !lasts;
     if (!op.found)
         return false;
     if (op.leaf == SIRIUS_LEAF_PERL)

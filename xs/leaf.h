@@ -8,8 +8,10 @@
 #include "snapshot.h"
 
 /*
- * Adds "JSON::XS::encode (XS)" or "CORE::match (C)". False: there is nothing to add, or it is not certain. *fresh is set if something was looked up for it just now.
+ * Adds "JSON::XS::encode (XS)" or "CORE::match (C)". False: there is nothing to add, or it is not certain. `lasts`: the operation is
+ * not freed while it runs. *fresh is set if something was looked up just now, and may not be what it was.
  */
-bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, sr_buffer *out, bool *fresh);
+bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, bool lasts, sr_buffer *out,
+                     bool *fresh);
 
 #endif

@@ -48,6 +48,12 @@ static bool is_anonymous(const sr_buffer *text, size_t before)
     return len - before >= its && memcmp(sr_buffer_at(text) + len - its, name, its) == 0;
 }
 
+static bool starts_with(const sr_buffer *text, size_t at, const char *with)
+{
+    return sr_buffer_len(text) - at >= strlen(with) &&
+           memcmp(sr_buffer_at(text) + at, with, strlen(with)) == 0;
+}
+
 /* "[app.psgi:12]", where it begins: all subs of a package that have no name would be one, and routes are such subs */
 static void add_beginning(pTHX_ pid_t pid, sr_buffer *text, const COP *at)
 {
@@ -79,8 +85,12 @@ void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const CV *at, const sir
         return;
     f->start = (const COP *)body->xcv_start_u.xcv_start;
     f->root = body->xcv_root_u.xcv_root;
-    if (f->found && is_anonymous(text, before))
-        add_beginning(aTHX_ pid, text, f->start);
+    f->closure = f->found && is_anonymous(text, before);
+    if (!f->closure)
+        return;
+    size_t name = sr_buffer_len(text);
+    add_beginning(aTHX_ pid, text, f->start);
+    f->of_text = starts_with(text, name, "[(eval)");
 }
 
 /* Up the tree of operations: the last of several knows the one above them */

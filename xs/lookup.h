@@ -13,10 +13,13 @@ typedef enum sirius_leaf {
 } sirius_leaf;
 
 typedef struct sirius_finding {
-    bool there;       /* false: there is nothing of that kind at this address */
-    bool found;       /* it has a name */
-    bool fresh;       /* it was looked up since sirius_known_begin */
-    bool xs;          /* of a sub: it is written in C */
+    bool there; /* false: there is nothing of that kind at this address */
+    bool found; /* it has a name */
+    bool fresh; /* it was looked up since sirius_known_begin */
+    bool xs;    /* of a sub: it is written in C */
+    bool
+        closure; /* of a sub: it has none but where its code begins, as all subs of that code that have none */
+    bool of_text;     /* of a sub like that: its code is a string that was evaluated */
     sirius_leaf leaf; /* of an operation: what it does that has a name of its own */
     PADOFFSET in_pad; /* of LEAF_SUB, LEAF_METHOD: where in the pad its glob or name is; 0: `at` */
     const void *at;

@@ -162,7 +162,8 @@ static int try(pTHX_ sirius_sampler *s, sirius_judgement *j, SV *leaf, bool *has
     if (j->within) {
         bool fresh = false;
         sr_buffer_reset(&s->label);
-        *has_leaf = sirius_leaf_add(aTHX_ s->read.known, s->target.pid, j->within, &s->label, &fresh);
+        *has_leaf =
+            sirius_leaf_add(aTHX_ s->read.known, s->target.pid, j->within, j->lasts, &s->label, &fresh);
         if (*has_leaf)
             sv_setpvn(leaf, sr_buffer_at(&s->label), sr_buffer_len(&s->label));
         j->fresh = j->fresh || fresh;
@@ -225,15 +226,15 @@ sirius_sampler *sirius_sampler_new(pTHX_ const sirius_target *t)
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/stat", (long)t->pid);
     s->target = *t;
-    s->stat = open(path, O_RDONLY | O_CLOEXEC);
     s->read.now = &s->stacks[0];
     s->read.last = &s->stacks[1];
     sr_buffer_init(&s->label);
     s->read.known = sirius_known_new(aTHX_ t);
     s->snapshot = sirius_snapshot_new(aTHX_ t);
+    s->stat = open(path, O_RDONLY | O_CLOEXEC);
     if (s->stat >= 0 && s->read.known && s->snapshot)
         return s;
-    int err = errno;
+    int err = errno == ENOENT ? ESRCH : errno;
     sirius_sampler_free(aTHX_ s);
     errno = err;
     return NULL;

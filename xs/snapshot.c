@@ -235,6 +235,23 @@ static void add_level(sirius_calls *c, int type)
         f->level = type;
 }
 
+/*
+ * The number of contexts was read before they were. A sub that has returned since has a context without a sub; one that was called
+ * since has one with a sub behind them, and then those below it are in use as well. Without the latter, short subs would be seen too
+ * rarely.
+ */
+static I32 top_of(const PERL_CONTEXT *contexts, const level *l, I32 cxix)
+{
+#if PERL_VERSION >= 24
+    for (I32 at = l->from + l->n - 1; at > cxix; at--)
+        if (CxTYPE(&contexts[at - l->from]) == CXt_SUB && contexts[at - l->from].blk_sub.cv)
+            return at;
+#else
+    (void)contexts, (void)l;
+#endif
+    return cxix;
+}
+
 static void add_all(const sirius_snapshot *s, sirius_calls *c)
 {
     const PERL_CONTEXT *contexts = s->contexts;
@@ -243,8 +260,13 @@ static void add_all(const sirius_snapshot *s, sirius_calls *c)
     for (int i = 0; i < s->n; i++) {
         const PERL_SI *info = &s->infos[i];
         const level *l = &s->levels[i];
-        for (I32 at = info->si_cxix; at >= l->from; at--)
+        I32 top = i == 0 ? top_of(contexts, l, info->si_cxix) : info->si_cxix;
+        for (I32 at = top; at >= l->from; at--) {
+            int before = c->n;
             add_context(c, &contexts[at - l->from], at == 0 && info->si_type == PERLSI_SORT);
+            if (c->n > before)
+                c->frames[before].late = at > info->si_cxix;
+        }
         add_level(c, info->si_type);
         contexts += l->n;
     }

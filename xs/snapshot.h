@@ -33,6 +33,7 @@ typedef enum sirius_call {
 typedef struct sirius_callframe {
     sirius_call call;
     int level; /* PERLSI_SIGNAL and so on */
+    bool late; /* it began while the stack was read, if it is one at all */
     I32 depth; /* of recursion */
     const CV *sub;
     const COP *called_at;

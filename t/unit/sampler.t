@@ -6,11 +6,12 @@ use lib "$FindBin::Bin/../lib";
 use Errno      qw(ESRCH);
 use File::Copy ();
 use File::Temp ();
+use List::Util ();
 use POSIX      ();
 use Sirius::OS::Sampler;
 use Sirius::Test;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(clock_gettime sleep time);
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 chmod 0755, "$dir" or die $!;
@@ -252,6 +253,39 @@ CODE
     cmp_ok $moved // 0, '<', $n / 10, ( $moved // 0 ) . ' were cut';
     is join( q( ), $unseen->() ), '', 'all kinds of calls were seen' or diag explain \%seen;
 };
+
+subtest
+    'closures that are made for each call, at any address, are seen as often as a sub that takes as long' =>
+    sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; my @kept; all() while 1;
+sub all { same(); made( 0 )->(); 1 }
+sub same { my $n = 0; $n += $_ for 1 .. 700; return $n }
+sub made { my $n = shift;
+    my $code = sub { my $i = $n; $i += $_ for 1 .. 700; return $i };
+    for ( 1 .. 20 ) { my $inner = $code; $code = sub { my $i = $inner->(); return $i } }
+    $kept[ rand 300 ] = $code }
+CODE
+    my ( %seen,  $n );
+    my ( $until, $ran ) = ( time + 40, 0 );
+    while ( ( $n // 0 ) < 1500 && time < $until ) {
+        sleep 0.0003 + rand 0.001;
+        my $used = clock_gettime( ( ~$pid << 3 ) | 2 );    # CPU time of that process
+        next if $used - $ran < 20e-6;                      # it has not run since
+        $ran = $used;
+        my ($labels) = $sampler->stack or next;
+        $n++;
+        $seen{ $labels->[2] // 'main' }++;
+    }
+    ended($pid);
+    my ( $same, $made ) = map {
+        my $name = $_;
+        List::Util::sum0( map { $seen{$_} } grep {/\A\Q$name\E/} keys %seen )
+    } 'Shop::same', 'Shop::__ANON__';
+    cmp_ok abs( $made / ( $same + $made ) - 0.5 ), '<', 0.1, "$same times, $made times"
+        or diag explain \%seen;
+    };
 
 sub refused {
     my $pid = shift;

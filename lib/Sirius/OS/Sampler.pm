@@ -4,7 +4,7 @@ use strict;
 use warnings;
 
 use Errno  qw(ESRCH);
-use Sirius ();          # xs/Sirius.xs has _at and stack
+use Sirius ();          # xs/Sirius.xs has _at, of_child, permit and stack
 use Sirius::OS::Proc;
 
 use constant CAP_SYS_PTRACE => 19;
@@ -101,7 +101,7 @@ handlers, overloaded operators, tied variables, C<DESTROY>. A sub without a name
 The innermost label may be a sub in C or a function of perl. A sub in C that has called a sub of Perl is not seen. Of a perl with threads,
 the main one is read.
 
-A frame is there only if it is certain (F<xs/sampler.c>).
+A frame is there only if it is certain (F<xs/judge.c>); one that ran for less than a microsecond may have no line.
 
 =head1 METHODS
 
@@ -111,6 +111,19 @@ A frame is there only if it is certain (F<xs/sampler.c>).
 
 Dies with a line that says why when it is impossible: there is no such process, it does not run perl, or not the same one; or the
 kernel forbids it, then with what to do.
+
+=head2 of_child
+
+  my $sampler = Sirius::OS::Sampler->of_child($pid) or warn $!;
+
+Of a child of this process that has executed no other program: its interpreter lies where ours does. Nothing is checked.
+
+=head2 permit
+
+  Sirius::OS::Sampler->permit;
+
+Lets processes of the same user read the memory of this one, also after a change of the user, when the kernel forbids it
+(prctl(2), C<PR_SET_DUMPABLE>).
 
 =head2 stack
 
@@ -124,6 +137,6 @@ C<$!> says why.
 
 =head1 SEE ALSO
 
-L<Sirius::OS::Stack>, L<Sirius::Profile::Samples>, process_vm_readv(2).
+L<Sirius::Profile::Samples>, L<Sirius::Process::SlowLog>, process_vm_readv(2).
 
 =cut
