@@ -19,7 +19,6 @@
 #include "signals.h"
 #include "socket.h"
 #include "spawn.h"
-#include "stack.h"
 #include "stream.h"
 #include "turn.h"
 #include "work.h"
@@ -288,21 +287,6 @@ PPCODE:
             mPUSHi(fds[i]);
     }
 
-MODULE = Sirius    PACKAGE = Sirius::OS::Stack
-
-SV *
-of(sirius_class class, IV pid)
-CODE:
-    AV *frames = sirius_stack(aTHX_ pid);
-    RETVAL = frames ? newRV_noinc((SV *)frames) : newSV(0);
-OUTPUT:
-    RETVAL
-
-void
-permit(sirius_class class)
-CODE:
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-
 MODULE = Sirius    PACKAGE = Sirius::OS::Sampler
 
 void
@@ -315,6 +299,19 @@ PPCODE:
         XPUSHs(sv_2mortal(sv_setref_pv(newSV(0), class, sampler)));
     else if (same)
         XPUSHs(&PL_sv_undef); /* not readable: see $! */
+
+void
+of_child(const char *class, IV pid)
+PPCODE:
+    sirius_target target = {.pid = (pid_t)pid};
+    sirius_sampler *sampler = sirius_sampler_new(aTHX_ &target);
+    if (sampler)
+        XPUSHs(sv_2mortal(sv_setref_pv(newSV(0), class, sampler)));
+
+void
+permit(sirius_class class)
+CODE:
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 
 void
 stack(sirius_sampler *self, SV *below = NULL)

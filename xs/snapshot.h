@@ -30,7 +30,7 @@ typedef enum sirius_call {
     SIRIUS_CALL_LEVEL,      /* perl itself calls: for `level` */
 } sirius_call;
 
-typedef struct sirius_callframe {
+typedef struct sirius_callframe { /* a frame of the stack */
     sirius_call call;
     int level; /* PERLSI_SIGNAL and so on */
     bool late; /* it began while the stack was read, if it is one at all */

@@ -53,7 +53,7 @@ my %ORDER = (
     xs =>
         'alone row ending input lazy envpool env logview logformat accesslog call turn requestid socket site file said log report text trim '
         . 'unchunk wire stream response forwarded responder memory shared serve work requestloop remote place loading naming pass '
-        . 'poll scoreboard signals spawn stack target lookup known snapshot judge leaf sampler title calls',
+        . 'poll scoreboard signals spawn target lookup known snapshot judge leaf sampler title calls',
 );
 
 my ( %level, %place );

@@ -39,14 +39,14 @@ subtest 'a server' => sub {
 subtest 'many stacks' => sub {
     my $program = <<'PROGRAM';
 use strict; use warnings;
-use Sirius::OS::Stack;
+use Sirius::Process::SlowLog;
 sub deep { my $n = shift; return $n ? eval { deep( $n - 1 ) } : sleep 300 }
 my $pid = fork;
 if ( !$pid ) { eval "deep(8)"; exit }
 my ( $good, $none, $wrong ) = ( 0, 0, 0 );
 my $end = time + 4;
 while ( time < $end && $good + $none < 20_000 ) {
-    my $frames = Sirius::OS::Stack->of($pid);
+    my $frames = Sirius::Process::SlowLog->frames($pid);
     if ( !$frames ) { $none++; next }
     $good++;
     $wrong++ if @$frames > 51 || grep { /[^\x20-\x7e]/ || length > 4000 } @$frames;

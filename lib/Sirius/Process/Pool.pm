@@ -20,10 +20,10 @@ use Sirius::Log ();
 use Sirius::OS::Child;
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Inherit;
-use Sirius::OS::Stack;
 use Sirius::OS::Loop;
 use Sirius::OS::Proc;
 use Sirius::OS::Reaper;
+use Sirius::OS::Sampler;
 use Sirius::OS::Signals;
 use Sirius::OS::Title;
 use Sirius::Process::Recycling;
@@ -184,7 +184,7 @@ sub _become_worker {
         close $self->{supervisor};
 
         # A change of the user has made it unreadable, also for the generation, which is to read its stack
-        Sirius::OS::Stack->permit if $self->{conf}{slow_log};
+        Sirius::OS::Sampler->permit if $self->{conf}{slow_log};
         Sirius::Log->tell( sub { $self->_tell_generation( 'said', _said(shift) ) } )
             if $self->_is_listened_to;
         Sirius::OS::Title->become($title);

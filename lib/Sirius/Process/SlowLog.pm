@@ -5,8 +5,26 @@ use warnings;
 
 use Errno       qw(EPERM);
 use Sirius::Log ();
-use Sirius::OS::Stack;
 use Sirius::OS::Proc;
+use Sirius::OS::Sampler;
+use Sirius::Profile::Label;
+
+use constant FRAMES_MAX => 50;
+
+my $OWN = 'Sirius::Worker::run';    # the sub of the server that has called the application
+
+sub frames {
+    my ( $class, $pid ) = @_;
+    my $sampler  = Sirius::OS::Sampler->of_child($pid) or return;
+    my ($labels) = $sampler->stack                     or return;
+    my @frames;
+    for my $label ( reverse @$labels ) {
+        last if $label =~ /\A$OWN /;
+        push @frames, _frame($label);
+    }
+    splice @frames, FRAMES_MAX, @frames, '...' if @frames > FRAMES_MAX;
+    return \@frames;
+}
 
 # What the edge says of it: the ns at which it was complete, by which it can be told from the next one, and a text
 sub hear {
@@ -58,6 +76,18 @@ sub _folded {
     return @shown;
 }
 
+# Nothing for a function in C, and for what has no place
+sub _frame {
+    my $label = shift;
+    return '(calls that come and go)' if $label eq '(moved)';
+    my ( $name, $file, $line ) = Sirius::Profile::Label->parts($label);
+    return if $name eq '(main program)';
+    return $name =~ /[)]\z/ ? () : $name if !defined $file;
+    $name =~ s/\[.*\]\z//s;
+    $name = 'require' if $name eq '(require)';
+    return "$name at $file line $line";
+}
+
 sub _is_at {
     my ( $self, $worker, $ready_at ) = @_;
     my $row = $self->{board}->row( $worker->row );
@@ -69,7 +99,7 @@ sub _look {
     my ( $self, $worker, $ready_at ) = @_;
     my $pid = $worker->pid;
     return 'it ended before its stack was read' if !$self->_is_at( $worker, $ready_at );
-    my $frames = Sirius::OS::Stack->of($pid);
+    my $frames = $self->frames($pid);
     my $error  = $!;
     my ($call) = map { /\Ait is (in the system call \S+|stopped)\z/ ? $1 : () } Sirius::OS::Proc->waits($pid);
     return 'it ended before its stack was read' if !$self->_is_at( $worker, $ready_at );
@@ -96,10 +126,19 @@ With C<folds>, which C<sirius dev> sets, calls in the code of Plack and the serv
 =head1 DESCRIPTION
 
 The edge notices that a request runs for longer than C<--slow-log>, and tells the supervisor, which tells the generation of the
-worker (F<src/edge/slow.h>). The generation reads the stack from the memory of the worker (L<Sirius::OS::Stack/of>), which
+worker (F<src/edge/slow.h>). The generation reads the stack from the memory of the worker (L<Sirius::OS::Sampler>), which
 neither stops nor interrupts it, and writes the lines to the error log.
 
 =head1 METHODS
+
+=head2 frames
+
+  my $frames = Sirius::Process::SlowLog->frames($pid) or warn $!;
+  print "$_\n" for @$frames;    # main::handler at app.psgi line 12
+
+The subs of Perl in which a child of this process is, innermost first: at most 50 lines of text in printable ASCII, then C<...> if
+there are more. What the server has called the application from is left out. What changes too quickly is one line, C<(calls that
+come and go)>. Undef if the memory of the process cannot be read; C<$!> says why.
 
 =head2 hear
 

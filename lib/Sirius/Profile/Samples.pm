@@ -195,6 +195,6 @@ The number of samples.
 
 =head1 SEE ALSO
 
-L<Sirius::OS::Stack>.
+L<Sirius::OS::Sampler>.
 
 =cut
