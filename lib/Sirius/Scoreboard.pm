@@ -198,7 +198,8 @@ C<path>, without ids, such as C</user/:id/edit>; C<calls>, C<seconds> and C<erro
 C<waited>, the seconds that these requests have waited for a worker; C<share>, its part of all the time of late, from 0 to 1; C<p50> and C<p99>
 of late, in seconds. "Of late" counts half for every five minutes ago.
 
-Of calls below 4 ms, those beyond 64 a second are counted by a sample. When more than 64 paths take turns in an edge, those with the least time go to C<other>.
+Of calls below 4 ms, those beyond 64 a second are counted by a sample. When more than 64 paths take turns in an edge, those with the
+least time are counted together, as C</article/*>, or with C<other>.
 
 =head2 claim
 

@@ -25,6 +25,21 @@ static uint64_t hash_of(uint64_t seed, const char *text, size_t len)
     return h | 1;
 }
 
+/* The paths beside this one: of "/article/title" and "/article/title/\*" it is "/article/\*". Returns its length; 0: there is none but all. `out` may be `text`. */
+static size_t beside(const char *text, size_t len, char out[SR_FOLD_MAX])
+{
+    if (len > 2 && memcmp(text + len - 2, "/*", 2) == 0)
+        len -= 2;
+    len -= len > 1 && text[len - 1] == '/';
+    while (len && text[len - 1] != '/')
+        len--;
+    if (len <= 1)
+        return 0;
+    memmove(out, text, len);
+    out[len] = '*';
+    return len + 1;
+}
+
 /* --- one row --- */
 
 /* What it has counted, without its path. */
@@ -111,8 +126,16 @@ static void halve_all(sr_paths *shared, int64_t now)
     atomic_store_explicit(&shared->halved_at, at + times * HALVES_NS, memory_order_relaxed);
 }
 
-/* A free row, or that with the least time of late; of several, with the least time. */
-static size_t cheapest(const sr_path_index *index)
+static size_t find(const sr_path_index *index, uint64_t hash)
+{
+    size_t i = 0;
+    while (i < SR_PATHS_MAX && index->hashes[i] != hash)
+        i++;
+    return i;
+}
+
+/* A free row, or that with the least time of late but for `except`; of several, with the least time. */
+static size_t cheapest(const sr_path_index *index, size_t except)
 {
     uint64_t least = UINT64_MAX, least_ever = UINT64_MAX;
     size_t found = 0;
@@ -121,6 +144,8 @@ static size_t cheapest(const sr_path_index *index)
         if (!index->hashes[i])
             return i;
         uint64_t ns = load(&row->late) + load(&row->inherited), ever = load(&row->ns);
+        if (i == except)
+            continue;
         if (ns < least || (ns == least && ever < least_ever)) {
             least = ns;
             least_ever = ever;
@@ -130,36 +155,82 @@ static size_t cheapest(const sr_path_index *index)
     return found;
 }
 
-static sr_path_row *begin(sr_path_index *index, uint64_t hash, const char *text, size_t len)
+static void name(sr_path_index *index, size_t i, const char *text, size_t len)
 {
-    size_t i = cheapest(index);
     sr_path_row *row = &index->shared->rows[i];
-    uint64_t inherits = 0;
     char words[SR_FOLD_MAX] = {0};
     memcpy(words, text, len);
+    sr_sequence_write(row->text, words, len);
+    atomic_store_explicit(&row->len, (uint32_t)len, memory_order_relaxed);
+    index->hashes[i] = hash_of(index->seed, text, len);
+}
+
+/* The text of a row; workers can write it. */
+static size_t text_of(const sr_path_index *index, size_t i, char out[SR_FOLD_MAX])
+{
+    const sr_path_row *row = &index->shared->rows[i];
+    uint32_t len = atomic_load_explicit(&row->len, memory_order_relaxed);
+    if (len > SR_FOLD_MAX)
+        return 0;
+    sr_sequence_read(out, row->text, len);
+    return len;
+}
+
+/* The row that stands for what is beside the path of another, or beside that; SR_PATHS_MAX: none. */
+static size_t wider(const sr_path_index *index, size_t i)
+{
+    char text[SR_FOLD_MAX];
+    size_t len = text_of(index, i, text), its;
+    while ((len = beside(text, len, text)))
+        if ((its = find(index, hash_of(index->seed, text, len))) < SR_PATHS_MAX)
+            return its;
+    return SR_PATHS_MAX;
+}
+
+/*
+ * The row stands for what is beside its path from now on, unless another row does. It counts as new, or it would be taken over before it
+ * gets anything.
+ */
+static bool widen(sr_path_index *index, size_t i)
+{
+    sr_path_row *row = &index->shared->rows[i];
+    char text[SR_FOLD_MAX];
+    size_t n = beside(text, text_of(index, i, text), text);
+    if (!n || wider(index, i) < SR_PATHS_MAX)
+        return false;
+    uint32_t sequence = sr_sequence_begin(&row->sequence);
+    name(index, i, text, n);
+    sr_counters_add(&row->inherited, load(&row->late));
+    sr_sequence_end(&row->sequence, sequence);
+    return true;
+}
+
+static sr_path_row *begin(sr_path_index *index, const char *text, size_t len)
+{
+    size_t i = cheapest(index, SR_PATHS_MAX);
+    if (index->hashes[i] && widen(index, i))
+        i = cheapest(index, i);
+    sr_path_row *row = &index->shared->rows[i];
+    uint64_t inherits = 0;
     uint32_t sequence = sr_sequence_begin(&row->sequence);
     if (index->hashes[i]) {
         inherits = load(&row->late) + load(&row->inherited);
-        move(&index->shared->other, row);
+        size_t its = wider(index, i);
+        move(its < SR_PATHS_MAX && its != i ? &index->shared->rows[its] : &index->shared->other, row);
     }
     clear(row);
     store(&row->inherited, inherits);
-    sr_sequence_write(row->text, words, len);
-    atomic_store_explicit(&row->len, (uint32_t)len, memory_order_relaxed);
+    name(index, i, text, len);
     sr_sequence_end(&row->sequence, sequence);
-    index->hashes[i] = hash;
     return row;
 }
 
 void sr_paths_add(sr_path_index *index, sr_bytes path, const sr_path_call *call, int64_t now)
 {
     char text[SR_FOLD_MAX];
-    size_t len = sr_fold(path, text), i = 0;
-    uint64_t hash = hash_of(index->seed, text, len);
+    size_t len = sr_fold(path, text), i = find(index, hash_of(index->seed, text, len));
     halve_all(index->shared, now);
-    while (i < SR_PATHS_MAX && index->hashes[i] != hash)
-        i++;
-    add(i < SR_PATHS_MAX ? &index->shared->rows[i] : begin(index, hash, text, len), call);
+    add(i < SR_PATHS_MAX ? &index->shared->rows[i] : begin(index, text, len), call);
 }
 
 /* --- sums --- */
@@ -221,21 +292,30 @@ static int most_first(const void *a, const void *b)
     return order ? order : (x->len > y->len) - (x->len < y->len);
 }
 
-/* The sum for this path among the first n; at n, a new one. */
-static sr_path_sum *sum_of(sr_path_sum *all, size_t n, const sr_path_sum *row)
+/* The sum for this path among the first n; n: there is none. */
+static size_t sum_of(const sr_path_sum *all, size_t n, const char *text, size_t len)
 {
     size_t i = 0;
-    while (i < n && (all[i].len != row->len || memcmp(all[i].text, row->text, row->len) != 0))
+    while (i < n && (all[i].len != len || memcmp(all[i].text, text, len) != 0))
         i++;
-    if (i == n)
-        all[i] = (sr_path_sum){.len = 0};
-    return &all[i];
+    return i;
+}
+
+/* A row that does not stand for its path is one of those beside it, if a row stands for these. */
+static void add_uncertain(sr_path_sum *all, size_t n, const sr_path_sum *row, sr_path_sum *other)
+{
+    char text[SR_FOLD_MAX];
+    size_t len = row->len, i = n;
+    memcpy(text, row->text, len);
+    while (i == n && (len = beside(text, len, text)))
+        i = sum_of(all, n, text, len);
+    sum_up(i < n ? &all[i] : other, row);
 }
 
 size_t sr_paths_sum(const sr_paths *tables, size_t n, sr_path_sum out[SR_PATHS_SHOWN_MAX + 1])
 {
-    sr_path_sum *all = malloc((n * SR_PATHS_MAX + 1) * sizeof *all), row, other = {.len = 0};
-    size_t used = 0;
+    size_t room = n * SR_PATHS_MAX + 1, used = 0, rest = room;
+    sr_path_sum *all = malloc(room * sizeof *all), row, other = {.len = 0};
     if (!all)
         return 0;
     for (size_t t = 0; t < n; t++) {
@@ -245,21 +325,23 @@ size_t sr_paths_sum(const sr_paths *tables, size_t n, sr_path_sum out[SR_PATHS_S
             bool certain = false;
             if (!read_row(&tables[t].rows[i], &row, &certain))
                 continue;
-            sr_path_sum *to = certain ? sum_of(all, used, &row) : &other;
-            if (to == &all[used]) {
-                memcpy(to->text, row.text, row.len);
-                to->len = row.len;
-                used++;
+            size_t its = certain ? sum_of(all, used, row.text, row.len) : --rest;
+            if (its < used) {
+                sum_up(&all[its], &row);
+            } else {
+                all[its] = row;
+                used += certain;
             }
-            sum_up(to, &row);
         }
         copy(&row, &tables[t].other);
         sum_up(&other, &row);
     }
+    for (size_t i = rest; i < room; i++)
+        add_uncertain(all, used, &all[i], &other);
     if (used)
         qsort(all, used, sizeof *all, most_first);
     for (size_t i = SR_PATHS_SHOWN_MAX; i < used; i++)
-        sum_up(&other, &all[i]);
+        add_uncertain(all, SR_PATHS_SHOWN_MAX, &all[i], &other);
     used = used < SR_PATHS_SHOWN_MAX ? used : SR_PATHS_SHOWN_MAX;
     memcpy(out, all, used * sizeof *all);
     out[used] = other;

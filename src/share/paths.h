@@ -7,8 +7,14 @@
  * Paths are folded (http/fold.h). A table has SR_PATHS_MAX rows, whatever clients ask for. When it is full, a new path takes over the row
  * with the least time ("Space-Saving", Metwally and others, 2005): it inherits that time as a handicap, so that the next new path does not
  * find a row without any. So a path that takes more than a 64th of the time is in the table for certain, and paths that somebody invents
- * push out each other. What the row has counted goes to `other`, so the sums stay true. Whether a row stands for its path is seen by that it
- * has taken more time than it has inherited: others are shown as `other`.
+ * push out each other.
+ *
+ * What a row has counted that is taken over goes to the row of its neighbours: after "/article/some-title" that is "/article/" and a star, which
+ * the row with the least time becomes if there is none. So many titles are one row in the end. Without such a row, as of paths of one segment, it
+ * goes to `other`. The sums stay true.
+ *
+ * Whether a row stands for its path is seen by that it has taken more time than it has inherited. Readers add what others have counted to that
+ * of their neighbours, or to `other`.
  *
  * Who is in the table is decided by the time of late: that is halved every five minutes. Counts and times are sums since the row
  * began with its path.

@@ -98,13 +98,13 @@ subtest 'Paths' => sub {
 };
 
 subtest 'A client that leaves, a time limit' => sub {
-    $server = start_server( $APP, '--workers', 2, '--request-timeout', 1 );
+    $server = start_server( $APP, '--workers', 2, '--request-timeout', 4 );
     my $client = $server->connect;
-    $client->send("GET /sleep/0.3 HTTP/1.1\r\nHost: a\r\n\r\n");
+    $client->send("GET /sleep/2 HTTP/1.1\r\nHost: a\r\n\r\n");
     $server->wait_busy(1);
     $client->close;
     my $sleep = paths(1)->{'/sleep/:id'};
-    cmp_ok $sleep->{seconds}, '>=', 0.29, 'the call counts to its end';
+    cmp_ok $sleep->{seconds}, '>=', 1.99, 'the call counts to its end';
     is $sleep->{errors}, 0, 'the client is no error of the application';
     like $server->ask('GET /sleep/20')->status, qr/504/, 'a call that takes too long';
     is paths(2)->{'/sleep/:id'}{errors}, 1, 'is one';
@@ -114,10 +114,10 @@ subtest 'A client that leaves, a time limit' => sub {
 subtest 'Who waits' => sub {
     $server = start_server( $APP, '--workers', 1 );
     my @clients = map { $server->connect } 1 .. 3;
-    $_->send("GET /sleep/0.1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") for @clients;
+    $_->send("GET /sleep/0.5 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") for @clients;
     $_->rest for @clients;
     my $sleep = paths(3)->{'/sleep/:id'};
-    cmp_ok $sleep->{waited}, '>=', 0.25, 'the time in the queue';
+    cmp_ok $sleep->{waited}, '>=', 0.7, 'the time in the queue';
     cmp_ok $sleep->{waited}, '<',  30,   'and no more';
     $server->stop;
 };

@@ -119,6 +119,60 @@ static void hostile(void)
     ok(used, "all rows are in use");
 }
 
+/* Invented paths of several segments */
+static void hostile_folders(void)
+{
+    char path[64];
+    begin();
+    for (int i = 0; i < 50000; i++) {
+        snprintf(path, sizeof path, "/%c%c%c/x%c/y%c", 'a' + i % 26, 'a' + i / 26 % 26, 'a' + i % 17,
+                 'a' + i % 11, 'a' + i % 7);
+        call(path, 1);
+        if (i % 20 == 0) {
+            call("/shop/basket", 1); /* a twenty-first of the time */
+            call("/shop/item/7", 1);
+        }
+    }
+    ok(of("/shop/basket") && of("/shop/basket")->calls == 2500 * SR_PATHS_UNIT && of("/shop/item/:id") &&
+           of("/shop/item/:id")->calls == 2500 * SR_PATHS_UNIT,
+       "invented folders push out neither");
+    if (!ok(total_ms() > 54999 && total_ms() < 55001, "and the sum is true"))
+        printf("# %f\n", total_ms());
+}
+
+/* Titles that differ in each request, and take little time each */
+static void titles(void)
+{
+    char path[64];
+    begin();
+    for (int i = 0; i < 20000; i++) {
+        snprintf(path, sizeof path, "/article/on-%c%c%c", 'a' + i % 26, 'a' + i * 7 % 23, 'a' + i % 19);
+        call(path, 1);
+        if (i % 5 == 0) {
+            snprintf(path, sizeof path, "/shop/%c%c-things/%c%c", 'a' + i % 26, 'a' + i % 17, 'a' + i % 11,
+                     'a' + i % 23);
+            call(path, 1);
+            call("/login", 1);
+        }
+    }
+    const sr_path_sum *s = of("/article/*");
+    ok(s && s->ns > 19800 * UINT64_C(1000000) && s->calls > 19800 * SR_PATHS_UNIT, "are a row in the end");
+    s = of("/login");
+    ok(s && s->calls == 4000 * SR_PATHS_UNIT, "beside a path of its own");
+    s = of("/shop/*");
+    ok(s && s->ns > 3500 * UINT64_C(1000000), "so are those of two segments");
+    if (!ok(total_ms() > 27999 && total_ms() < 28001, "the sum is true"))
+        printf("# %f\n", total_ms());
+    size_t n = sr_paths_sum(tables, 2, sums);
+    ok(sums[n - 1].ns < 500 * UINT64_C(1000000), "hardly anything is left for others");
+    sr_path_index next;
+    sr_paths_open(&next, &tables[0], 99);
+    edge = next;
+    call("/article/one-more", 1);
+    call("/login", 1);
+    ok(of("/login")->calls == 4001 * SR_PATHS_UNIT && total_ms() > 28001, "another edge goes on with it");
+}
+
 static void of_late(void)
 {
     char path[32];
@@ -180,6 +234,8 @@ int main(void)
 {
     counts();
     hostile();
+    hostile_folders();
+    titles();
     of_late();
     scribbled();
     return done_testing();
