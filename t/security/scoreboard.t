@@ -52,4 +52,61 @@ for my $numbers ( '16777216,64', '0,0', '4294967295,4294967295' ) {
     };
 }
 
+# Paths and exceptions lie behind the rows: what is written there from the text of a path on
+my $SPOIL = <<'APP';
+sub {
+    my $env = shift;
+    die "no order 4711\n" if $env->{PATH_INFO} eq '/die';
+    return [ 200, [], ["$$"] ] if $env->{PATH_INFO} ne '/spoil';
+    my ($fd) = grep { ( readlink || '' ) =~ /memfd:sirius scoreboard/ } glob '/proc/self/fd/*';
+    open my $memory, '+<:raw', $fd or die "$fd: $!";
+    my $bytes = do { local $/; <$memory> };
+    my $from  = index $bytes, '/find/me';
+    return [ 200, [], ['not found'] ] if $from < 0;
+    srand $env->{QUERY_STRING};
+    my @kinds = ( sub { 255 }, sub { int rand 256 }, sub { rand() < 0.9 ? 0 : int rand 256 }, sub { int rand 32 } );
+    my $kind  = $kinds[ $env->{QUERY_STRING} % @kinds ];
+    my $rest  = pack 'C*', map { $kind->() } 1 .. 200_000;
+    $rest = substr $rest, 0, length($bytes) - $from;
+    sysseek $memory, $from, 0;
+    syswrite $memory, $rest;
+    return [ 200, [], ['spoiled'] ];
+}
+APP
+
+subtest 'Paths and exceptions' => sub {
+    my $server = start_server( $SPOIL, '--workers', 2, '--admin', '127.0.0.1:0' );
+    my ($admin) = $server->log =~ m{admin on http://(.*)/$}m;
+    $server->wait_log( qr/ready after /, 20 );
+    my ($edge) = $server->edges;
+    my $spoiled = 0;
+    for my $round ( 1 .. 8 ) {
+        my $path = '/find/me-' . 'x' x $round;
+        $server->ask("GET $path") for 1 .. 3;
+        $server->ask('GET /die');
+        $spoiled += $server->ask("GET /spoil?$round")->body eq 'spoiled';
+        my $client = $server->connect;
+        is_deeply [ grep { $_ ne '200' } map { $client->ask("GET /path/$_-$round")->status } 'a' .. 'z' ],
+            [], 'requests go on';
+        is $server->ask('GET /die')->status, '500', 'and exceptions';
+        for my $path (qw(/status.json /metrics)) {
+            my $answer = $server->connect( to => $admin )->ask( "GET $path", 'Host: localhost' );
+            is $answer->status, '200', $path;
+            unlike $answer->body, qr/[^\n\x20-\x7e\x80-\xff]/, 'without control characters';
+        }
+    }
+    cmp_ok $spoiled, '>', 3, 'a worker has written there';
+    is_deeply [ $server->edges ], [$edge], 'the edge is as before';
+    kill KILL => $edge;
+    $server->{may_crash} = 1;
+    ok until_true(
+        15,
+        sub {
+            eval { $server->connect->ask('GET /')->status eq '200' }
+        }
+        ),
+        'and another one serves with what is there';
+    $server->stop;
+};
+
 done_testing;
