@@ -276,6 +276,10 @@ Workers that have been busy with one request for longest come first. Latency is 
 byte of its response. Queue is the part of it in which no worker was free. The first update has nothing to compare with: its rates
 and times cover the time since the start of the server.
 
+Further lines say where the time goes, as soon as there is something to say: C<Time> how many workers were in a call of the application in
+the mean, and how much of that they have computed; C<Paths> the five paths with the most time of late; C<Exceptions> how many there were,
+and the last. L<Sirius::Scoreboard/calls> explains them.
+
 The server counts times in buckets: C<< < 16 us >> is the first bucket, and C<< > 2 min >> is everything beyond the last one.
 
 =head1 KEYS
