@@ -118,7 +118,7 @@ subtest 'Who waits' => sub {
     $_->rest for @clients;
     my $sleep = paths(3)->{'/sleep/:id'};
     cmp_ok $sleep->{waited}, '>=', 0.7, 'the time in the queue';
-    cmp_ok $sleep->{waited}, '<',  30,   'and no more';
+    cmp_ok $sleep->{waited}, '<',  30,  'and no more';
     $server->stop;
 };
 
@@ -139,8 +139,8 @@ subtest 'A hostile client' => sub {
     $client->ask("GET http://a/abs/42");
     my $paths = paths( 5 + 0.9 * @words );
     is $paths->{'/sleep/:id'}{calls}, 5, 'what takes time stays';
-    cmp_ok $paths->{'/busy/:id'}{calls}, '>=', @words, 'and what comes often';
-    cmp_ok scalar( keys %$paths ),       '<=', 51,     'no more rows than allowed';
+    cmp_ok $paths->{'/busy/:id'}{calls}, '>=', 0.6 * @words, 'and what comes often';
+    cmp_ok scalar( keys %$paths ),       '<=', 51,           'no more rows than allowed';
     is_deeply [ grep { /[^\x21-\x7e]/ || length > 120 } keys %$paths ], [],
         'of printable characters, none is long';
     $server->stop;
