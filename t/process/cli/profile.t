@@ -212,7 +212,19 @@ subtest 'a command that may not look: the server does' => sub {
 subtest 'Ctrl-C ends it earlier' => sub {
     my $begun = time;
     my $pid   = fork // die;
-    if ( !$pid ) { sleep 2; kill INT => glob_pid(); POSIX::_exit(0) }
+    if ( !$pid ) {
+        my $command;
+        my $catches = qr/^SigCgt:\s+[0-9a-f]+[2367abef]$/m;    # SIGINT is 2
+        until_true(
+            30,
+            sub {
+                $command = glob_pid() or return;
+                return Sirius::Test::Server::slurp("/proc/$command/status") =~ $catches;
+            }
+        );
+        kill INT => $command;
+        POSIX::_exit(0);
+    }
     my ( $status, $out, $said ) = profile( '--control', $ctl, '--seconds', 40 );
     waitpid $pid, 0;
     is "$status$out$said", "0no samples: no request was running\n", 'it says what it has';
