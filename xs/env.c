@@ -155,6 +155,7 @@ static void name_keep(sirius *s, const sr_worker_request *r, const sr_field *f)
     s->named.len = again || value.len > SR_REQUEST_ID_MAX ? 0 : value.len;
     if (s->named.len)
         memcpy(s->named.text, value.at, value.len);
+    sr_row_named(s->row.of, sr_bytes_of(s->named.text, s->named.len));
 }
 
 /* The key of a field. NULL for X-Request-Id, and for Content-Length and Transfer-Encoding: the body was decoded. */

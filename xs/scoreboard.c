@@ -86,6 +86,8 @@ HV *sirius_board_row(pTHX_ const sr_row *r)
     char line[4 * SR_LINE_MAX];
     bool whole = sr_row_read(r, &request), begun = whole && request.began;
     bool ended = whole && !begun && request.line_len; /* the last request is shown instead */
+    char made[SR_REQUEST_ID_MADE];
+    sr_bytes id = begun ? sr_row_id(&request, made) : sr_bytes_of("", 0);
     SV *mark = newSVpvn((const char *)request.mark, begun ? request.mark_len : 0);
     HV *hv = (HV *)sv_2mortal((SV *)newHV());
     sv_utf8_decode(mark);
@@ -99,6 +101,7 @@ HV *sirius_board_row(pTHX_ const sr_row *r)
     (void)hv_stores(hv, "began", newSVnv(begun ? seconds(request.began) : 0));
     (void)hv_stores(hv, "line", newSVpvn(line, begun ? sr_row_text(&request, line, sizeof line) : 0));
     (void)hv_stores(hv, "client", begun ? client(aTHX_ & request.peer) : newSVpvs(""));
+    (void)hv_stores(hv, "id", newSVpvn(id.at, id.len));
     (void)hv_stores(hv, "mark", mark);
     (void)hv_stores(hv, "last_line", newSVpvn(line, ended ? sr_row_text(&request, line, sizeof line) : 0));
     (void)hv_stores(hv, "last_client", ended ? client(aTHX_ & request.peer) : newSVpvs(""));
@@ -264,6 +267,9 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "refused", refused(aTHX_ & t, false));
     (void)hv_stores(hv, "refusals", refused(aTHX_ & t, true));
     (void)hv_stores(hv, "files", newSVuv(count(&t.files)));
+    (void)hv_stores(hv, "files_bytes", newSVuv(count(&t.files_bytes)));
+    (void)hv_stores(hv, "files_unchanged", newSVuv(count(&t.files_unchanged)));
+    (void)hv_stores(hv, "files_missing", newSVuv(count(&t.files_missing)));
     (void)hv_stores(hv, "accepted", newSVuv(count(&t.accepted)));
     (void)hv_stores(hv, "paused", newSVuv(count(&t.paused)));
     (void)hv_stores(hv, "handshakes", newSVuv(count(&t.handshakes)));

@@ -35,6 +35,7 @@ static void one(pTHX_ sirius *s, const sirius_app *app)
                          (uint64_t)r->slot->before_ns);
     if (s->row.board && s->worker.now - ready_at >= WAITED_NS)
         sr_scoreboard_waited(s->row.board, s->worker.now - ready_at);
+    sr_row_number(s->row.of, s->worker.from->queue.requests->nonce, s->worker.number);
     sr_row_begin(s->row.of, sr_span_in(r->base, q->method), sr_span_in(r->base, q->target), &r->slot->client,
                  ready_at);
     s->inside.now = 1;

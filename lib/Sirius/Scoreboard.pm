@@ -381,7 +381,7 @@ Returns a hash: C<pid>; C<generation>; C<state>, which is C<starting>, C<idle>, 
 state began (monotonic seconds). The figures of connections are in the rows of the edges: see L</edge>.
 
 About the current request: C<began>, when it was complete (monotonic seconds; 0 if there is none); C<line>, its method and target,
-in which everything but printable ASCII is C<\xNN>; C<client>, such as C<127.0.0.1:5555>, C<[::1]:5555> or C<unix>; C<mark>.
+in which everything but printable ASCII is C<\xNN>; C<client>, such as C<127.0.0.1:5555>, C<[::1]:5555> or C<unix>; C<id>, its request id; C<mark>.
 
 About the previous request, while there is no current one: C<last_line>, C<last_client> and C<last_status>, which is 0 if there was
 no response. If the worker is idle, that request ended at C<since>.
@@ -513,6 +513,10 @@ The same by reason: F<docs/PROTOCOL.md> has the names.
 =item C<files>
 
 Requests answered from the directories of C<--static>. They are not in C<requests> and not in C<latency>.
+
+=item C<files_bytes>, C<files_unchanged>, C<files_missing>
+
+The bytes of these responses, how many of them had the status 304, and how many 404.
 
 =item C<aborted>
 

@@ -81,6 +81,8 @@ void sr_account_over(sr_engine *e, sr_exchange *x, sr_over how)
         sr_counters_add(&counters->aborted, 1);
     if (how == SR_OVER_WHOLE && x->ready_at && !x->is_own)
         sr_histogram_add(&counters->latency, (uint64_t)(e->now - x->ready_at));
+    else if (x->is_file)
+        sr_counters_add(&counters->files_bytes, x->conn->sent - x->sent_from);
     if (e->log)
         sr_accesslog_over(e, x, how == SR_OVER_ABORTED);
 }

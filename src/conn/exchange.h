@@ -52,6 +52,7 @@ typedef struct sr_exchange {
     uint8_t refused; /* sr_refusal: why the server answers by itself */
     bool broken;     /* the response is incomplete */
     bool is_own;     /* the edge answers without the application: a file, a redirect; no latency is counted */
+    bool is_file;    /* of --static: is_own too */
     uint32_t status; /* of the final response; 0: there was none */
     uint32_t head_bytes; /* bytes of its head, which are included in `sent` */
     uint64_t

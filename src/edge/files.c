@@ -138,6 +138,15 @@ static void refuse(sr_edge *ed, sr_task *task, const sr_found *f, int err)
     sr_answer_refuse(ed, task, err);
 }
 
+static void count(sr_counters *counters, int status)
+{
+    sr_counters_add(&counters->files, 1);
+    if (status == 304)
+        sr_counters_add(&counters->files_unchanged, 1);
+    else if (status == 404)
+        sr_counters_add(&counters->files_missing, 1);
+}
+
 bool sr_files_answer(sr_edge *ed, sr_mounts *mounts, sr_task *task)
 {
     sr_exchange *x = task->exchange;
@@ -154,7 +163,8 @@ bool sr_files_answer(sr_edge *ed, sr_mounts *mounts, sr_task *task)
         refuse(ed, task, &f, ENOMEM);
         return true;
     }
-    sr_counters_add(&ed->engine->row->counters.files, 1);
+    x->is_file = true;
+    count(&ed->engine->row->counters, f.status);
     send_body(ed, x, &f, &is);
     x->conn->protocol->end(ed->engine, x);
     return true;

@@ -87,17 +87,14 @@ static double seconds(int64_t ns)
 /* "4720 slow 1234567890 slow request: GET /path from 192.0.2.7:33330 has run for 2.0 s ..." */
 static bool report(sr_edge *ed, uint32_t slot, const sr_edge_worker *m, int64_t began_at)
 {
-    const sr_entry *en = &ed->entries[slot];
     const sr_slot *s = sr_queue_at(&ed->queue, slot);
     int64_t ready_at = atomic_load_explicit(&s->ready_at, memory_order_relaxed);
     char line[SR_TEXT_LINE_MAX], client[SR_TEXT_CLIENT_MAX], made[SR_REQUEST_ID_MADE], out[REPORT_MAX];
     const char *base;
     const sr_request *r = sr_text_request(ed, slot, &base);
     sr_bytes parent = r ? sr_traced_parent(r, base) : (sr_bytes){NULL, 0};
-    sr_bytes id = r && en->trusted ? sr_traced_id(r, base) : (sr_bytes){NULL, 0};
+    sr_bytes id = sr_text_id(ed, slot, made);
     int len = (int)sr_text_line(ed, slot, line), n;
-    if (!id.at)
-        id = sr_traced_make(made, ed->engine->nonce, en->number);
     if (!parent.at)
         parent = SR_BYTES("-");
     sr_text_client(&s->client, client);

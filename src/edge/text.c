@@ -53,3 +53,12 @@ const sr_request *sr_text_request(const sr_edge *ed, uint32_t slot, const char *
     *base = data + s->parse;
     return (const sr_request *)(const void *)data;
 }
+
+sr_bytes sr_text_id(const sr_edge *ed, uint32_t slot, char made[SR_REQUEST_ID_MADE])
+{
+    const char *base;
+    const sr_entry *en = &ed->entries[slot];
+    const sr_request *r = en->trusted ? sr_text_request(ed, slot, &base) : NULL;
+    sr_bytes id = r ? sr_traced_id(r, base) : (sr_bytes){NULL, 0};
+    return id.at ? id : sr_traced_make(made, ed->engine->nonce, en->number);
+}

@@ -1,6 +1,7 @@
 #ifndef SR_TEXT_H
 #define SR_TEXT_H
 /* text: how messages of the edge name a request and its client. For all files of the edge. */
+#include "../http/traced.h"
 #include "edge.h"
 
 enum {
@@ -19,6 +20,9 @@ void sr_text_client(const sr_peer *peer, char out[SR_TEXT_CLIENT_MAX]);
  * was no memory for a copy, or nobody has asked for one (sr_text_copies).
  */
 const sr_request *sr_text_request(const sr_edge *ed, uint32_t slot, const char **base);
+
+/* The id of the request of a slot. Of one that is in a file, without a copy, it is the one that the server makes. */
+sr_bytes sr_text_id(const sr_edge *ed, uint32_t slot, char made[SR_REQUEST_ID_MADE]);
 
 /* Whether copies are kept of requests that are in a file. */
 static inline bool sr_text_copies(const sr_edge *ed)

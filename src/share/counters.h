@@ -132,6 +132,9 @@ typedef struct sr_counters {
     _Atomic uint64_t aborted;              /* requests whose client did not get all of the response */
     _Atomic uint64_t refused[SR_REFUSALS]; /* requests that the server has answered itself, complete or not */
     _Atomic uint64_t files;                /* requests that were answered from the folders of --static */
+    _Atomic uint64_t files_bytes;          /* of these responses, included in `bytes` */
+    _Atomic uint64_t files_unchanged;      /* of these, 304 */
+    _Atomic uint64_t files_missing;        /* of these, 404 */
     _Atomic uint64_t accepted;             /* connections */
     _Atomic uint64_t paused; /* times that none was accepted for 100 ms, for lack of descriptors or memory */
     _Atomic uint64_t handshakes;          /* of TLS, that have succeeded */

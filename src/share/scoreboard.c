@@ -335,6 +335,30 @@ void sr_row_end(sr_row *row)
     atomic_store_explicit(&row->began, 0, memory_order_relaxed);
 }
 
+void sr_row_named(sr_row *row, sr_bytes id)
+{
+    char text[SR_REQUEST_ID_MAX] = {0};
+    bool is = sr_traced_is_id(id);
+    size_t len = is ? id.len : 0;
+    if (is)
+        memcpy(text, id.at, len);
+    uint32_t sequence = sr_sequence_begin(&row->sequence);
+    atomic_store_explicit(&row->named_number,
+                          is ? atomic_load_explicit(&row->number, memory_order_relaxed) : 0,
+                          memory_order_relaxed);
+    atomic_store_explicit(&row->named_len, (uint32_t)len, memory_order_relaxed);
+    sr_sequence_write(row->named, text, len);
+    sr_sequence_end(&row->sequence, sequence);
+}
+
+sr_bytes sr_row_id(const sr_row_request *request, char made[SR_REQUEST_ID_MADE])
+{
+    sr_bytes named = sr_bytes_of((const char *)request->named, request->named_len);
+    if (sr_traced_is_id(named)) /* workers can write this memory */
+        return named;
+    return request->number ? sr_traced_make(made, request->nonce, request->number) : sr_bytes_of("", 0);
+}
+
 void sr_row_mark(sr_row *row, const char *at, size_t len)
 {
     char text[SR_MARK_MAX + 1] = {0};
@@ -391,15 +415,21 @@ size_t sr_row_place(const sr_row *row, char *file, uint32_t *line)
 static bool read_once(const sr_row *row, sr_row_request *out)
 {
     uint32_t sequence = sr_sequence_look(&row->sequence);
+    out->nonce = atomic_load_explicit(&row->nonce, memory_order_acquire);
+    out->number = atomic_load_explicit(&row->number, memory_order_acquire);
     out->began = atomic_load_explicit(&row->began, memory_order_relaxed);
     out->line_len = atomic_load_explicit(&row->line_len, memory_order_relaxed);
     out->status = atomic_load_explicit(&row->status, memory_order_relaxed);
     out->mark_len = out->began ? atomic_load_explicit(&row->mark_len, memory_order_relaxed) : 0;
-    if (out->line_len > SR_LINE_MAX || out->mark_len > SR_MARK_MAX)
+    out->named_len = out->number == atomic_load_explicit(&row->named_number, memory_order_relaxed)
+                         ? atomic_load_explicit(&row->named_len, memory_order_relaxed)
+                         : 0;
+    if (out->line_len > SR_LINE_MAX || out->mark_len > SR_MARK_MAX || out->named_len > SR_REQUEST_ID_MAX)
         return false;
     sr_sequence_read(&out->peer, row->peer, sizeof out->peer);
     sr_sequence_read(out->line, row->line, out->line_len);
     sr_sequence_read(out->mark, row->mark, out->mark_len);
+    sr_sequence_read(out->named, row->named, out->named_len);
     return sr_sequence_holds(&row->sequence, sequence);
 }
 

@@ -15,6 +15,7 @@
  * the last process that has it.
  * Trust: workers can write all of it. An edge therefore reads no indices from it (sr_scoreboard_map).
  */
+#include "../http/traced.h"
 #include "../net/peer.h"
 #include "counters.h"
 #include "exceptions.h"
@@ -92,13 +93,17 @@ typedef struct sr_row {
     _Atomic uint32_t status; /* of its response, once it is over; 0: not yet, or there was none */
     _Atomic uint64_t began;  /* monotonic ns at which it was complete; 0: it is over */
     _Atomic uint64_t peer[sizeof(sr_peer) / sizeof(uint64_t)];
+    _Atomic uint64_t nonce, number; /* of its id (http/traced.h) */
     _Atomic uint32_t mark_len;
     _Atomic uint32_t place_len;  /* 0: nobody has asked for the place, or the worker has not answered */
     _Atomic uint32_t place_line; /* where perl was when it was asked */
     _Atomic uint32_t has_failed; /* 1: there is something in its table of exceptions */
+    _Atomic uint32_t named_len;
+    _Atomic uint64_t named_number; /* of the request whose id `named` is: a trusted peer has set it */
     _Atomic uint64_t line[SR_LINE_MAX / sizeof(uint64_t)]; /* method and target */
     _Atomic uint64_t mark[(SR_MARK_MAX + 1) / sizeof(uint64_t)];
     _Atomic uint64_t place[SR_PLACE_MAX / sizeof(uint64_t)];
+    _Atomic uint64_t named[SR_REQUEST_ID_MAX / sizeof(uint64_t)];
 
     _Alignas(64) sr_counters counters; /* of all processes that had this row */
 } sr_row;
@@ -120,17 +125,19 @@ typedef struct sr_note {
 typedef struct sr_row_request {
     uint64_t began; /* 0: it is over, and its mark is gone; line and peer stay */
     sr_peer peer;
-    uint32_t line_len, mark_len;
+    uint32_t line_len, mark_len, named_len;
     uint32_t status; /* of the response, if it is over */
+    uint64_t nonce, number;
     uint64_t line[SR_LINE_MAX / sizeof(uint64_t)];
     uint64_t mark[(SR_MARK_MAX + 1) / sizeof(uint64_t)]; /* UTF-8 without control characters */
+    uint64_t named[SR_REQUEST_ID_MAX / sizeof(uint64_t)];
 } sr_row_request;
 
 /*
  * Two builds can run beside each other, during an update, if they agree in this number. Increase the first part
  * when the place or the meaning of a field changes; the second is of sizes.
  */
-enum { SR_SCOREBOARD_LAYOUT = 21 << 24 | (sizeof(sr_row) + sizeof(sr_paths) + sizeof(sr_exceptions)) };
+enum { SR_SCOREBOARD_LAYOUT = 22 << 24 | (sizeof(sr_row) + sizeof(sr_paths) + sizeof(sr_exceptions)) };
 
 typedef struct sr_board {      /* the memory */
     uint32_t layout;           /* SR_SCOREBOARD_LAYOUT; the first field in every layout */
@@ -248,7 +255,21 @@ void sr_scoreboard_exceptions(const sr_scoreboard *s, sr_exception_sums *sums);
  * they are copied where they are, and up to 6 bytes behind the target are read as well.
  */
 void sr_row_begin(sr_row *row, sr_bytes method, sr_bytes target, const sr_peer *peer, int64_t began);
+
+/*
+ * In the worker, between two requests: by what the id of the next one is made; number 0: it has none. Who reads it sees that the one
+ * before is over.
+ */
+static inline void sr_row_number(sr_row *row, uint64_t nonce, uint64_t number)
+{
+    atomic_store_explicit(&row->nonce, nonce, memory_order_release);
+    atomic_store_explicit(&row->number, number, memory_order_release);
+}
+
 void sr_row_end(sr_row *row); /* in the worker: the request is over */
+
+/* In the worker: the id that a trusted peer has given the request. What is none counts as absent. */
+void sr_row_named(sr_row *row, sr_bytes id);
 
 /*
  * In the worker: what the application says about its request, in UTF-8. Keeps as many whole characters as fit
@@ -267,6 +288,9 @@ bool sr_row_read(const sr_row *row, sr_row_request *out);
  * the bytes written.
  */
 size_t sr_row_text(const sr_row_request *request, char *out, size_t cap);
+
+/* The id of a request that is not over; empty: it has none. */
+sr_bytes sr_row_id(const sr_row_request *request, char made[SR_REQUEST_ID_MADE]);
 
 /*
  * Where perl is: another process asks, then sends a signal, whose handler in the worker tells. The handler

@@ -50,13 +50,58 @@ static bool text_is(const sr_row *row, size_t cap, const char *want)
     return len == strlen(want) && memcmp(out, want, len) == 0 && out[len] == '#';
 }
 
+static uint64_t number = 1000;
+
 static void set(sr_row *row, const char *line)
 {
     char request[100]; /* the target, and more behind it */
     int len = snprintf(request, sizeof request, "%s HTTP/1.1\r\n", line) - 11;
     const char *target = strchr(request, ' ') + 1;
+    sr_row_end(row);
+    sr_row_number(row, 0x5b1f0c6e9d3a4e77, ++number);
     sr_row_begin(row, sr_bytes_of(request, (size_t)(target - request) - 1),
                  sr_bytes_of(target, (size_t)(request + len - target)), &peer, 7);
+}
+
+static bool id_is(const sr_row *row, const char *want)
+{
+    sr_row_request r;
+    char made[SR_REQUEST_ID_MADE];
+    if (!sr_row_read(row, &r))
+        return false;
+    sr_bytes id = sr_row_id(&r, made);
+    return id.len == strlen(want) && memcmp(id.at, want, id.len) == 0;
+}
+
+static void ids(sr_row *row)
+{
+    char many[SR_REQUEST_ID_MAX + 2];
+    sr_row_request r;
+    memset(many, 'x', sizeof many);
+    many[SR_REQUEST_ID_MAX + 1] = '\0';
+    number = 1000;
+    set(row, "GET /");
+    ok(id_is(row, "5b1f0c6e9d3a4e7700000000000003e9"), "the id that the server makes");
+    sr_row_named(row, SR_BYTES("from-the-proxy"));
+    ok(id_is(row, "from-the-proxy"), "that of a trusted peer");
+    sr_row_named(row, sr_bytes_of(many, SR_REQUEST_ID_MAX));
+    ok(sr_row_read(row, &r) && r.named_len == SR_REQUEST_ID_MAX, "of 200 bytes");
+    sr_row_named(row, sr_bytes_of(many, SR_REQUEST_ID_MAX + 1));
+    ok(id_is(row, "5b1f0c6e9d3a4e7700000000000003e9"), "but not of more");
+    sr_row_named(row, SR_BYTES("a b"));
+    ok(id_is(row, "5b1f0c6e9d3a4e7700000000000003e9"), "nor what is none");
+    sr_row_named(row, SR_BYTES("abc"));
+    set(row, "GET /next");
+    ok(id_is(row, "5b1f0c6e9d3a4e7700000000000003ea"), "and none of the next request");
+    atomic_store(&row->named_len, 5);
+    atomic_store(&row->named[0], 0x1b1b1b1b1b);
+    atomic_store(&row->named_number, 1002);
+    ok(id_is(row, "5b1f0c6e9d3a4e7700000000000003ea"), "what a worker has spoiled is not shown");
+    atomic_store(&row->named_len, UINT32_MAX);
+    ok(!sr_row_read(row, &r), "nor read beyond its end");
+    sr_row_named(row, SR_BYTES(""));
+    set(row, "GET /");
+    ok(id_is(row, "5b1f0c6e9d3a4e7700000000000003eb"), "the next request has its own again");
 }
 
 static void mark(sr_row *row, const char *text)
@@ -321,8 +366,8 @@ static void places(void)
     unsigned sum = 1;
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         sum = sum * 31 + (unsigned)at[i];
-    is_int(SR_SCOREBOARD_LAYOUT >> 24, 21, "the first number of the layout");
-    is_int(sum, 282371309, "stands for these places: where they change, it is counted up");
+    is_int(SR_SCOREBOARD_LAYOUT >> 24, 22, "the first number of the layout");
+    is_int(sum, 2636448845, "stands for these places: where they change, it is counted up");
 }
 
 static void write_for_ever(sr_row *row)
@@ -462,6 +507,7 @@ int main(void)
     layout();
     lines(&row);
     marks(&row);
+    ids(&row);
     survival();
     layouts();
     spoiled();

@@ -69,6 +69,28 @@ sub ask { return $server->ask(@_) }
 my $DATE = 'Sun, 13 Sep 2020 12:26:40 GMT';
 my $ETAG = ask('GET /assets/ten.txt')->header('ETag');
 
+subtest 'what is counted' => sub {
+    my @names  = qw(files files_unchanged files_missing);
+    my $before = $server->board->{totals};
+    my $client = $server->connect;
+    my @status = map { $client->ask(@$_)->status } ['GET /assets/ten.txt'],
+        [ 'GET /assets/ten.txt', "If-None-Match: $ETAG" ],
+        ['GET /assets/none'], ['GET /pass/none'], ['GET /other'], ['HEAD /assets/large.bin'];
+    is "@status", '200 304 404 200 200 200', 'answers';
+    my %grown;
+    until_true(
+        10,
+        sub {
+            my $now = $server->board->{totals};
+            %grown = map { $_ => $now->{$_} - $before->{$_} } @names, 'files_bytes', 'bytes';
+            $grown{files} == 4;
+        }
+    );
+    is "@grown{@names}", '4 1 1', 'files, 304, 404';
+    cmp_ok $grown{files_bytes}, '>', 400,           'their bytes, with heads';
+    cmp_ok $grown{files_bytes}, '<', $grown{bytes}, 'without those of the application';
+};
+
 subtest 'a file' => sub {
     my $client = $server->connect;
     my $answer = $client->ask('GET /assets/ten.txt');

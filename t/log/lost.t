@@ -49,7 +49,7 @@ for my $path (qw(/segv /kill /stream)) {
         my ($pid)
             = until_true( 10, sub { $server->log =~ m{worker \d+ exited while serving GET \Q$path\E\?a=b} } )
             ? $server->log
-            =~ m{worker (\d+) exited while serving GET \Q$path\E\?a=b for 127\.0\.0\.1:\d+, after \d+\.\d s: $got$}m
+            =~ m{worker (\d+) exited while serving GET \Q$path\E\?a=b for 127\.0\.0\.1:\d+, after \d+\.\d s: $got; request id [0-9a-f]{32}$}m
             : ();
         my $aborted = $status eq '502' ? qr/[+-]/ : 'X';
         ok $pid, 'the error log says what was lost' or diag $server->log;

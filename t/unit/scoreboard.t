@@ -35,7 +35,7 @@ subtest 'a snapshot' => sub {
     cmp_ok abs( $got->{time} - time ), '<', 60, 'when';
     is_deeply $got->{totals}, {
         (   map { $_ => 0 }
-                qw(aborted accepted bytes files given handshakes log_lost lost paused refused requests slow taken)
+                qw(aborted accepted bytes files files_bytes files_missing files_unchanged given handshakes log_lost lost paused refused requests slow taken)
         ),
         refusals => {
             map { $_ => 0 }
@@ -80,7 +80,7 @@ subtest 'rows' => sub {
     is_deeply $row,
         {
         ( map { $_ => 0 } qw(began last_status requests since) ),
-        ( map { $_ => '' } qw(client last_client last_line line mark) ),
+        ( map { $_ => '' } qw(client id last_client last_line line mark) ),
         generation => 7,
         pid        => -$$,
         state      => 'starting',

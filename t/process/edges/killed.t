@@ -176,7 +176,8 @@ subtest 'a worker that stands still holds the one request that it has' => sub {
         }
         ),
         'and its worker is replaced';
-    like $server->log, qr/worker $still: GET \/sleep\/1\.5 ran for \d+\.\d s, the client got 504$/m,
+    like $server->log,
+        qr/worker $still: GET \/sleep\/1\.5 ran for \d+\.\d s, the client got 504; request id [0-9a-f]{32}$/m,
         'the log says so';
     $server->stop;
 };

@@ -103,7 +103,9 @@ for my $path (qw(/sleep /deaf /spin /flock /pause)) {
         cmp_ok time - $start, '<', 14,  'and not much later';
         my $pid = culprit( $server, "$path?who=me" );
         ok $before{$pid}, 'the log names worker and URL' or diag $server->log;
-        ok $server->wait_log( qr{GET \Q$path\E\?who=me ran for \d+\.\d s, the client got 504$}m, 15 ),
+        ok $server->wait_log(
+            qr{GET \Q$path\E\?who=me ran for \d+\.\d s, the client got 504; request id [0-9a-f]{32}$}m, 15
+            ),
             'and what happened';
         ok replaced( $server, $pid ), 'the worker is replaced';
         $status{ $_->ask('GET /')->status }++ for @others;
@@ -158,7 +160,8 @@ subtest '--stream-timeout: a stream that stands still' => sub {
     my $pid = culprit( $server, '/still?2' );
     ok $pid, 'the log names it' or diag $server->log;
     ok $server->wait_log(
-        qr/GET \/still\?2 paused within its response for \d+\.\d s, the response was cut off$/m, 15
+        qr/GET \/still\?2 paused within its response for \d+\.\d s, the response was cut off; request id [0-9a-f]{32}$/m,
+        15
         ),
         'and what happened';
     ok replaced( $server, $pid ), 'the worker is replaced';
@@ -265,7 +268,10 @@ subtest 'a worker that is stopped: nothing in it can look at the time' => sub {
     my $end = $late->response( patience => 20 );
     cmp_ok time - $start, '>', 1.5, 'the client waits until the limit is over';
     is $end->status, 504, 'then it is answered';
-    ok $server->wait_log( qr{worker $pid: GET /tell\?stopped ran for \d\.\d s,? the client got 504$}m, 10 ),
+    ok $server->wait_log(
+        qr{worker $pid: GET /tell\?stopped ran for \d\.\d s,? the client got 504; request id [0-9a-f]{32}$}m,
+        10
+        ),
         'the log says so'
         or diag $server->log;
     ok replaced( $server, $pid ), 'the worker is replaced';
@@ -299,7 +305,8 @@ subtest '--workers 0: nobody would start it again' => sub {
     }
     ok until_true( 20, sub { ( $server->ask('GET /')->body || '' ) eq $pid } ), 'then it goes on';
     ok $server->wait_log(
-        qr{^\[sirius $pid\] error: GET /late\?4 ran for \d+\.\d s, the client got 504$}m, 15
+        qr{^\[sirius $pid\] error: GET /late\?4 ran for \d+\.\d s, the client got 504; request id [0-9a-f]{32}$}m,
+        15
         ),
         'the log names the URL';
     $server->stop;

@@ -216,7 +216,10 @@ subtest 'a time limit of the server, in a call that returns after all' => sub {
     is $server->ask('GET /work/3')->status, 504, 'the client gets 504';
     ok $server->wait_busy( 1, qr{/work/3} ), 'while the application runs';
     my $pid = $server->pid;
-    ok $server->wait_log( qr{^\[sirius $pid\] error: GET /work/3 ran for \d\.\d s, the client got 504$}m, 5 ),
+    ok $server->wait_log(
+        qr{^\[sirius $pid\] error: GET /work/3 ran for \d\.\d s, the client got 504; request id [0-9a-f]{32}$}m,
+        5
+        ),
         'the log says so at once'
         or diag $server->log;
     ok until_true( 20, sub { served($server) } ), 'then it goes on';
