@@ -194,7 +194,10 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
         sr_counters_add(&r->counters.closed[SR_CLOSED_ERROR], left);
     bool unanswered = atomic_load_explicit(&r->began, memory_order_relaxed) &&
                       !atomic_load_explicit(&r->status, memory_order_relaxed);
-    sr_counters_add(&r->counters.lost, unanswered + atomic_load_explicit(&r->waiting, memory_order_relaxed));
+    uint64_t waiting = atomic_load_explicit(&r->waiting, memory_order_relaxed);
+    for (unsigned i = 0; slot >= s->slots && i < SR_LANES_MAX; i++)
+        waiting += atomic_load_explicit(&s->shared->lanes[slot - s->slots][i].waiting, memory_order_relaxed);
+    sr_counters_add(&r->counters.lost, unanswered + waiting);
     atomic_store_explicit(&r->state, SR_WORKER_FREE, memory_order_relaxed);
     atomic_store_explicit(&r->connections, 0, memory_order_relaxed);
     atomic_store_explicit(&r->idle, 0, memory_order_relaxed);

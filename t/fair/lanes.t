@@ -303,6 +303,27 @@ subtest 'a reload, also with another limit' => sub {
     $server->stop;
 };
 
+subtest 'an edge is killed: who waits in a lane is lost, too, and counted' => sub {
+    my $server = lane_server( qw(--workers 2 --lane), '/report=1', '--lane', '/import=1' );
+    $server->{may_crash} = 1;
+    like $server->log, qr/warn: --lane: all lanes together may occupy all workers, /,
+        'two lanes of two workers: a warning';
+    my @clients = ask_many( $server, '/report', 1, 'GET /report?rNUMBER', 10 .. 13 );
+    push @clients, ask_many( $server, '/import', 1, 'GET /import?iNUMBER', 10, 11 );
+    is $server->board->{totals}{lost}, 0, 'none is lost';
+    kill KILL => $server->edges;
+    ok until_true( 20, sub { $server->board->{totals}{lost} == 4 } ), 'three and one'
+        or diag $server->board->{totals}{lost};
+    go('all');
+    ok until_true(
+        20,
+        sub {
+            ( eval { $server->ask('GET /report?after')->body } // '' ) eq 'after';
+        }
+        ),
+        'the server goes on';
+};
+
 subtest 'a lane that may have no more than the queue' => sub {
     my $server = lane_server( qw(--workers 1 --lane), '/report=1,queue=0' );
     my ($first) = ask_many( $server, '/report', 1, 'GET /report?r1', 1 );

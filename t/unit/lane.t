@@ -92,6 +92,26 @@ subtest 'with other options' => sub {
     is ref parsed( lane => [ '/a=2,queue=40000', '/b=1,queue=9000' ] ), 'HASH', 'as many as possible';
 };
 
+subtest 'whether a worker is left for others' => sub {
+    for my $case (
+        [ 4, 0, 0 ],
+        [ 4, 0, 0, 3 ],
+        [ 4, 0, 0, 2, 1 ],
+        [ 4, 0, 1, 4 ],
+        [ 4, 0, 1, 2, 2 ],
+        [ 4, 0, 1, 9 ],
+        [ 2, 4, 0, 2, 1 ],
+        [ 2, 4, 1, 2, 2 ],
+        [ 0, 0, 0, 1 ]
+        )
+    {
+        my ( $workers, $max, $all, @limits ) = @$case;
+        my %conf = ( workers => $workers, workers_max => $max, lane => [ map { { limit => $_ } } @limits ] );
+        is( ( Sirius::Config::Lane->take_all( \%conf ) ? 1 : 0 ),
+            $all, "$workers:$max workers, lanes of @limits" );
+    }
+};
+
 subtest 'in the environment' => sub {
     local $ENV{SIRIUS_LANE} = 'POST /import=1,queue=2  /report=2 X-Class: batch=1';
     my $conf = parsed( trust_proxy => '::1' );

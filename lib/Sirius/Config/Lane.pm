@@ -3,6 +3,7 @@ package Sirius::Config::Lane;
 use strict;
 use warnings;
 
+use List::Util qw(max sum0);
 use Sirius::Base::Text;
 
 use constant { LANES_MAX => 16, TEXT_MAX => 127 };    # src/share/lane.h
@@ -35,6 +36,13 @@ sub queues {
     my $sum = 0;
     $sum += $_->{queue} // $conf->{max_queue} for @{ $conf->{lane} || [] };
     return $sum;
+}
+
+# Whether they leave no worker for other requests
+sub take_all {
+    my ( $class, $conf ) = @_;
+    my $workers = max $conf->{workers}, $conf->{workers_max} || 0;
+    return $workers && sum0( map { $_->{limit} } @{ $conf->{lane} || [] } ) >= $workers;
 }
 
 sub words {
@@ -158,6 +166,12 @@ A list of hashes with C<text>, C<limit>, and perhaps C<queue> and C<timeout>. Di
   my $sum = Sirius::Config::Lane->queues($conf);
 
 How many requests may wait in all lanes together.
+
+=head2 take_all
+
+  my $bool = Sirius::Config::Lane->take_all($conf);
+
+Whether all lanes together may occupy all workers.
 
 =head2 words
 

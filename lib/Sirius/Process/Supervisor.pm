@@ -12,6 +12,7 @@ use Sirius::App::Isolation;
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Config::Companion;
+use Sirius::Config::Lane;
 use Sirius::Config::Values;
 use Sirius::Control::Commands;
 use Sirius::Control::Place;
@@ -586,6 +587,10 @@ sub _say_start {
         join ' ',
         map { $_->url } @{ $self->{listeners} }
     );
+    Sirius::Log->warn(
+              '--lane: all lanes together may occupy all workers, and other requests would have to wait: '
+            . 'lower their limits, or raise --workers' )
+        if Sirius::Config::Lane->take_all($conf);
     return if Sirius::OS::Proc->mounted;
     Sirius::Log->warn(
         q{/proc is not mounted: --max-rss and --workers auto have no effect, and the memory of processes }
