@@ -9,6 +9,7 @@ use POSIX      ();
 use Socket     qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 use Test::More;
 use Time::HiRes ();
+use Sirius::Admin::Line;
 use Sirius::Admin::Memory;
 use Sirius::Test;
 
@@ -144,7 +145,8 @@ APP
 subtest 'The line to the supervisor' => sub {
     socketpair my $own, my $theirs, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC or die $!;
     $_->blocking(0) for $own, $theirs;
-    my $memory  = Sirius::Admin::Memory->new( read => sub { $_[0] == 10 ? 10_000 : undef }, line => $own );
+    my $line    = Sirius::Admin::Line->new($own);
+    my $memory  = Sirius::Admin::Memory->new( read => sub { $_[0] == 10 ? 10_000 : undef }, line => $line );
     my @workers = workers( 10, 20, 30 );
     my $began   = Time::HiRes::time();
     $memory->add(@workers);
@@ -152,8 +154,8 @@ subtest 'The line to the supervisor' => sub {
     is_deeply [ map { $_->{private} } @workers ], [ 10_000, undef, undef ], 'what the kernel tells is known';
 
     my $calls = 0;
-    my $tell  = sub { $calls++; return { 20 => 20_000, 30 => undef, 40 => 40_000 } };
-    ok( Sirius::Admin::Memory->answer( $theirs, $tell ), 'it answers later' );
+    my %tell  = ( memory => sub { $calls++; return '20 20000 40 40000' } );
+    ok( Sirius::Admin::Line->answer( $theirs, %tell ), 'it answers later' );
     is $calls, 1, 'once';
 
     # While the other waits for the answer
@@ -162,11 +164,11 @@ subtest 'The line to the supervisor' => sub {
         close $own;
         vec( my $read = '', fileno $theirs, 1 ) = 1;
         select $read, undef, undef, 10;
-        Sirius::Admin::Memory->answer( $theirs, sub { { 20 => 21_000, 30 => undef } } );
+        Sirius::Admin::Line->answer( $theirs, memory => sub {'20 21000'} );
         POSIX::_exit(0);
     }
     close $theirs;
-    $memory  = Sirius::Admin::Memory->new( read => sub {undef}, line => $own );
+    $memory  = Sirius::Admin::Memory->new( read => sub {undef}, line => $line );
     @workers = workers( 20, 30 );
     ok until_true(
         20,
@@ -179,10 +181,10 @@ subtest 'The line to the supervisor' => sub {
     is_deeply [ map { $_->{private} } @workers ], [ 21_000, undef ], 'with what is so now';
     waitpid $child, 0;
     local $SIG{PIPE} = sub { fail 'SIGPIPE' };
-    $memory = Sirius::Admin::Memory->new( read => sub {undef}, line => $own );
+    $memory = Sirius::Admin::Memory->new( read => sub {undef}, line => $line );
     $memory->add(@workers);
     is_deeply [ map { $_->{private} } @workers ], [ undef, undef ], 'when it has ended there is nothing';
-    ok !Sirius::Admin::Memory->answer( $own, $tell ), 'the end of the line is told';
+    ok !Sirius::Admin::Line->answer( $own, %tell ), 'the end of the line is told';
 };
 
 done_testing;

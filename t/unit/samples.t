@@ -39,4 +39,15 @@ for my $bad ( 'a;b', '12', 'a -1', 'a 1.5', 'a 1234567890123456' ) {
 }
 is_deeply [ Sirius::Profile::Samples->from_folded('')->stacks ], [], 'an empty profile';
 
+my $bounded = Sirius::Profile::Samples->new( memory => 10_000 );
+$bounded->add( [ 'GET /', "main::f$_ app.psgi:1" ], 'cpu' ) for 1 .. 5000;
+my @kept = $bounded->stacks;
+cmp_ok scalar @kept, '<', 60, 'memory that is limited: not all stacks are kept';
+$bounded->add( [ 'GET /', 'main::f1 app.psgi:1' ], 'wait' );
+my ($known) = grep { join( ';', @{ $_->[0] } ) eq 'GET /;main::f1 app.psgi:1' } $bounded->stacks;
+is_deeply [ @{$known}[ 1, 2 ] ], [ 1, 1 ], 'those that are known count on';
+my ($other) = grep { $_->[0][0] eq '(other)' } $bounded->stacks;
+is $other->[1],             $bounded->left_out, 'the others are counted';
+is $other->[1] + @kept - 1, 5000,               'all of them';
+
 done_testing;

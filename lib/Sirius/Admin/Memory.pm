@@ -4,14 +4,11 @@ use strict;
 use warnings;
 
 use List::Util          qw(max sum);
-use POSIX               ();
 use Sirius::Base::Clock qw(now);
-use Sirius::OS::Passing;
 use Sirius::OS::Proc;
 
-# LEAST: seconds between two samples of a process. SHARE: sampling may take at most this fraction (1/SHARE) of the time.
-# PATIENCE: seconds that the supervisor has to answer
-use constant { LEAST => 1, SHARE => 50, PATIENCE => 0.2 };
+# LEAST: seconds between two samples of a process. SHARE: sampling may take at most this fraction (1/SHARE) of the time
+use constant { LEAST => 1, SHARE => 50 };
 
 sub add {
     my ( $self, @workers ) = @_;
@@ -34,23 +31,6 @@ sub add {
     return;
 }
 
-# In the supervisor: answers the requests on its end of the line. False when the other end is closed
-sub answer {
-    my ( $class, $line, $tell ) = @_;
-    my $over;
-    while ( !defined $over ) {
-        $! = 0;    ## no critic (RequireLocalizedPunctuationVars)
-        my ( $asked, @descriptors ) = Sirius::OS::Passing->receive( fileno $line );
-        $over = !$! if !defined $asked;
-        POSIX::close($_) for @descriptors;
-        last if !defined $asked;
-        my $bytes = $tell->();
-        my @known = grep { defined $bytes->{$_} } keys %$bytes;
-        Sirius::OS::Passing->send( fileno $line, join q( ), 'memory', map {"$_ $bytes->{$_}"} @known );
-    }
-    return !$over;
-}
-
 sub new {
     my ( $class, %args ) = @_;
     return bless { clock => \&now, known => {}, read => sub { Sirius::OS::Proc->private(shift) }, %args },
@@ -60,17 +40,10 @@ sub new {
 # Of the supervisor, which may know more than this process: it has kept its user
 sub _ask {
     my ( $self, @samples ) = @_;
-    my $line  = fileno $self->{line};
-    my $began = $self->{clock}->();
-    1 while defined Sirius::OS::Passing->receive($line);    # an answer that came too late
-    Sirius::OS::Passing->send( $line, 'memory' ) or return;
-    vec( my $read = '', $line, 1 ) = 1;
-    my $ready;
-    do { $ready = select my $has = $read, undef, undef, PATIENCE } while $ready < 0 && $!{EINTR};
-    my $answer = Sirius::OS::Passing->receive($line) // q();
+    my $began  = $self->{clock}->();
+    my $answer = $self->{line}->ask('memory') // q();
     my %bytes  = $answer =~ /(\d+) (\d+)/g;
     my $cost   = ( $self->{clock}->() - $began ) / @samples;
-
     for my $sample (@samples) {
         $sample->{bytes} = $bytes{ $sample->{pid} };
         $sample->{cost} += $cost;
@@ -109,7 +82,7 @@ for 21 MB of Perl, 0.9 ms for 56 MB. So it is asked when somebody looks, for eac
 of one processor, however many workers there are and however large they are.
 
 After a change of the user (C<--user>) the kernel tells it neither to the process itself that answers on the admin port nor to any other
-of that user. The supervisor has kept its rights, so it is asked, on a socket of its own.
+of that user. The supervisor has kept its rights, so it is asked (L<Sirius::Admin::Line>).
 
 =head1 METHODS
 
@@ -119,20 +92,14 @@ of that user. The supervisor has kept its rights, so it is asked, on a socket of
 
 Sets C<private> of each worker to bytes that are at most as old as said above, or to undef where the kernel does not tell.
 
-=head2 answer
-
-  my $open = Sirius::Admin::Memory->answer( $line, sub { return { $pid => $bytes } } );
-
-In the supervisor, when its end of the socket, which does not block, is readable: answers. False when the other end is closed.
-
 =head2 new
 
-  my $memory = Sirius::Admin::Memory->new( line => $socket );
+  my $memory = Sirius::Admin::Memory->new( line => Sirius::Admin::Line->new($socket) );
 
-With a socket to the supervisor (SOCK_SEQPACKET, not blocking), that is asked about processes of which the kernel does not tell this one.
+With a line to the supervisor, that is asked about processes of which the kernel does not tell this one.
 
 =head1 SEE ALSO
 
-L<Sirius::Admin::App>, L<Sirius::Scoreboard>.
+L<Sirius::Admin::App>, L<Sirius::Admin::Line>, L<Sirius::Scoreboard>.
 
 =cut

@@ -7,7 +7,8 @@ use POSIX               ();
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 use Sirius;
-use Sirius::Admin::Memory;
+use Sirius::Admin::Line;
+use Sirius::Admin::Sampling;
 use Sirius::Base::Backoff;
 use Sirius::Config::Address;
 use Sirius::Config::Options;
@@ -115,6 +116,11 @@ sub open {
     return $class->new( listeners => \@listeners );
 }
 
+sub pending {
+    my $self = shift;
+    return $self->{sampling} && $self->{sampling}->pending;
+}
+
 sub restore {
     my ( $class, $state ) = @_;
     return $class->new if !$state;
@@ -155,6 +161,11 @@ sub start {
     $self->{lifeline_writer} = $writer;
     $self->{loop}->unwatch( $self->{line} ) if $self->{line};
     $self->{loop}->watch( $self->{line} = $line );
+    if ( !$self->{sampling} ) {
+        $self->{sampling}
+            = Sirius::Admin::Sampling->new( board => $self->{scoreboard}, only => $self->{is_ours} );
+        $self->{loop}->add( $self->{sampling} );
+    }
     weaken( my $own = $self );
     $child->on_end( sub { $own->_ended(@_) } );
     $self->{reaper}->add($child);
@@ -183,16 +194,18 @@ sub _again {
     return;
 }
 
-# What the process asks, which has given up its rights: the memory of workers, and not too often
+# What the process asks, which has given up its rights
 sub _answer {
-    my $self = shift;
-    my $tell = sub {
-        return $self->{memory} if now() < ( $self->{asked_at} // -1 ) + ASKED;
-        $self->{memory}   = { $self->{memory_of}->() };
-        $self->{asked_at} = now();
-        return $self->{memory};
-    };
-    return if Sirius::Admin::Memory->answer( $self->{line}, $tell );
+    my $self     = shift;
+    my $sampling = $self->{sampling};
+    return
+        if Sirius::Admin::Line->answer(
+        $self->{line},
+        memory  => sub { $self->_memory },
+        profile => sub { $sampling->begin },
+        samples => sub { $sampling->samples(@_) },
+        stack   => sub { $sampling->stack(@_) },
+        );
     $self->{loop}->unwatch( delete $self->{line} );
     return;
 }
@@ -269,6 +282,17 @@ sub _ended {
     my $delay = $stable ? 0 : $self->{backoff}->failed;
     return $self->_again(
         'process ' . $child->pid . q( ) . Sirius::OS::ExitStatus->words( $status, 'status 0' ), $delay );
+}
+
+# Of the workers, not looked up too often
+sub _memory {
+    my $self = shift;
+    if ( now() >= ( $self->{asked_at} // -1 ) + ASKED ) {
+        my %bytes = $self->{memory_of}->();
+        $self->{memory}   = join q( ), map {"$_ $bytes{$_}"} grep { defined $bytes{$_} } keys %bytes;
+        $self->{asked_at} = now();
+    }
+    return $self->{memory};
 }
 
 sub _no_process {
@@ -389,6 +413,10 @@ Without addresses: for a supervisor that has no admin port.
 
 Binds all of C<< $conf->{admin} >>, which may be none. C<@descriptors> are those that L<Sirius::Service::Activation> brought.
 
+=head2 pending
+
+Whether a profile is being taken (L<Sirius::Admin::Sampling>).
+
 =head2 restore
 
   my $admin = Sirius::Admin::Port->restore( $admin->state );
@@ -409,7 +437,7 @@ Starts the process if there is an address to serve. A failure is logged, and the
 C<alerts>, C<conf>, C<loop>, C<privileges>, C<reaper> and C<scoreboard> of the server, and C<served>, the URLs of its listeners. Of the
 subs, C<announced> tells whether the server has started; C<fallback> returns a program for the edge if the installed one does not start, C<trusted> one
 to start with if the installed one has failed already;
-C<memory_of> returns the private bytes of each worker, by its PID.
+C<memory_of> returns the private bytes of each worker, by its PID; C<is_ours>, whether a PID is of a process that descends from this one.
 
 =head2 state
 

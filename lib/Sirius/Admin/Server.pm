@@ -7,6 +7,7 @@ use IO::Handle ();
 use Sirius;
 use Sirius::Admin::App;
 use Sirius::Admin::History;
+use Sirius::Admin::Line;
 use Sirius::Base::Clock qw(now);
 use Sirius::Listen::Listener;
 use Sirius::Log ();
@@ -34,7 +35,7 @@ sub serve {
     $line->blocking(0);
     my $admin = Sirius::Admin::App->new(
         %{ $state->{admin} },
-        line     => $line,
+        line     => Sirius::Admin::Line->new($line),
         past     => [ $board->kept, now() ],
         snapshot => sub { $board->snapshot }
     );

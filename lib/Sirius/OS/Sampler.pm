@@ -13,16 +13,17 @@ use constant CAP_SYS_PTRACE => 19;
 my $PERL = qr{/(?:lib)?perl[-\w.]*\z};
 
 sub new {
-    my ( $class, $pid ) = @_;
-    my @files = _files($pid);
+    my ( $class, $pid, $reader ) = @_;
+    $reader //= 'this command';
+    my @files = _files( $pid, $reader );
     for my $file (@files) {
         my @found = $class->_at( $pid, $file->[0] ) or next;
-        return $found[0]            if $found[0];
-        die _why( $pid, $! ) . "\n" if $! != ESRCH;
+        return $found[0]                     if $found[0];
+        die _why( $pid, $reader, $! ) . "\n" if $! != ESRCH;
         die "there is no process $pid\n";
     }
     my ($other) = grep { $_->[1] =~ $PERL } @files;
-    die "process $pid runs another perl than this command: $other->[1], not the one of $^X; run "
+    die "process $pid runs another perl than $reader: $other->[1], not the one of $^X; run "
         . "the sirius that is installed for that perl\n"
         if $other;
     my $program = readlink "/proc/$pid/exe";
@@ -31,16 +32,16 @@ sub new {
 
 # Where each file that it has mapped begins: address and path. Perl itself first: there may be hundreds
 sub _files {
-    my $pid = shift;
+    my ( $pid, $reader ) = @_;
     if ( !-e "/proc/$pid" ) { die "there is no process $pid\n" }
-    open my $in, '<:raw', "/proc/$pid/maps" or die _why( $pid, $! ) . "\n";
+    open my $in, '<:raw', "/proc/$pid/maps" or die _why( $pid, $reader, $! ) . "\n";
     my ( @files, %seen );
     while ( defined( my $line = readline $in ) ) {
         my ( $from, $path ) = $line =~ m{\A([0-9a-f]+)-\S+ \S+ 0+ \S+ \d+ +(/.*)\n} or next;
         $path =~ s/ [(]deleted[)]\z//;
         push @files, [ _number($from), $path ] if !$seen{$path}++;
     }
-    close $in or die _why( $pid, $! ) . "\n";
+    close $in or die _why( $pid, $reader, $! ) . "\n";
     return ( grep { $_->[1] =~ $PERL } @files ), grep { $_->[1] !~ $PERL } @files;
 }
 
@@ -52,7 +53,7 @@ sub _number {
 
 # Why the kernel does not let us read the memory of a process, and what to do
 sub _why {
-    my ( $pid, $error ) = @_;
+    my ( $pid, $reader, $error ) = @_;
     my ($theirs) = Sirius::OS::Proc->text("/proc/$pid/status")                  =~ /^Uid:\s+(\d+)/m;
     my ($rights) = Sirius::OS::Proc->text('/proc/self/status')                  =~ /^CapEff:\s+([0-9a-f]+)/m;
     my ($scope)  = Sirius::OS::Proc->text('/proc/sys/kernel/yama/ptrace_scope') =~ /\A(\d+)/;
@@ -60,17 +61,17 @@ sub _why {
     my $what     = "cannot read the memory of process $pid: $error; ";
     return $what . 'the kernel allows it to nobody (kernel.yama.ptrace_scope is 3 until the next boot)'
         if defined $scope && $scope == 3;
-    return $what . "it runs as user $theirs: run this command as that user or as root"
+    return $what . "it runs as user $theirs: run $reader as that user or as root"
         if defined $theirs && $theirs != $> && $> != 0;
     return
           $what
-        . 'this command has no capability SYS_PTRACE, as in a container that is run without --cap-add SYS_PTRACE: add it, or '
-        . 'run this command outside of the container'
+        . "$reader has no capability SYS_PTRACE, as in a container that is run without --cap-add SYS_PTRACE: add it, or "
+        . "run $reader outside of the container"
         if $> == 0 && !$may;
     return $what
         . "the kernel allows it only to root (kernel.yama.ptrace_scope is $scope): use sudo, or set it to 0"
         if $scope && !$may;
-    return $what . 'it has changed its user, or has gained rights by its program: run this command as root'
+    return $what . "it has changed its user, or has gained rights by its program: run $reader as root"
         if !$may;
     return $what . 'a security module such as AppArmor or SELinux may forbid it';
 }
@@ -110,7 +111,7 @@ A frame is there only if it is certain (F<xs/judge.c>); one that ran for less th
   my $sampler = Sirius::OS::Sampler->new($pid);
 
 Dies with a line that says why when it is impossible: there is no such process, it does not run perl, or not the same one; or the
-kernel forbids it, then with what to do.
+kernel forbids it, then with what to do. The second argument is the name of this process in that line (default: C<this command>).
 
 =head2 of_child
 

@@ -116,7 +116,22 @@ sub orphans {
     my @all    = grep { !$known{$_} } $self->_workers( sub { !$alive{ shift->{generation} } } ) or return;
     my %member = map  { $_ => 1 } @all, $self->_workers( sub { $alive{ shift->{generation} } } );
     my %parent = map  { $_ => 1 } map { Sirius::OS::Proc->parent($_) } @all;
-    return @all, $self->_ours( grep { !$known{$_} && !$member{$_} } keys %parent );
+    return @all, $self->ours( grep { !$known{$_} && !$member{$_} } keys %parent );
+}
+
+# Those that descend from the supervisor. Not this process itself
+sub ours {
+    my ( $self, @pids ) = @_;
+    my %above = map { $_ => 1 } $$, map { $_->pid } $self->all;
+    my @found;
+    for my $pid (@pids) {
+        my $at = $pid;
+        for ( 1 .. DEPTH ) {
+            last if $at <= 1 || $above{ $at = Sirius::OS::Proc->parent($at) };
+        }
+        push @found, $pid if $above{$at} && $pid != $$;
+    }
+    return @found;
 }
 
 # What the admin port shows of reloads. The output of a generation is cut so that everything fits
@@ -526,21 +541,6 @@ sub _other {
     return scalar grep { $_ != $generation && !$_->is_draining && $_->is_up } $self->all;
 }
 
-# Those that descend from the supervisor. Not this process itself
-sub _ours {
-    my ( $self, @pids ) = @_;
-    my %above = map { $_ => 1 } $$, map { $_->pid } $self->all;
-    my @found;
-    for my $pid (@pids) {
-        my $at = $pid;
-        for ( 1 .. DEPTH ) {
-            last if $at <= 1 || $above{ $at = Sirius::OS::Proc->parent($at) };
-        }
-        push @found, $pid if $above{$at} && $pid != $$;
-    }
-    return @found;
-}
-
 # The end of a reload, successful or not; starts the next one if it was requested meanwhile
 sub _reloaded {
     my ( $self, $generation, $result ) = @_;
@@ -628,7 +628,7 @@ sub _words {
 # counts
 sub _workers {
     my ( $self, $wanted ) = @_;
-    return $self->_ours(
+    return $self->ours(
         map  { $_->{pid} }
         grep { $_->{pid} > 0 && $wanted->($_) } $self->{scoreboard}->table
     );
@@ -715,6 +715,12 @@ what L</state> has returned in the program before this one.
 =head2 orphans
 
 The PIDs of workers whose generation was killed.
+
+=head2 ours
+
+  my @ours = $reload->ours(@pids);
+
+Those that descend from this process.
 
 =head2 reload
 

@@ -463,6 +463,7 @@ sub _quiet {
     my $self = shift;
     return
            !$self->{stopping}
+        && !$self->{admin}->pending
         && !$self->{commands}->pending
         && $self->{reload}->settled
         && $self->{companions}->settled
@@ -626,6 +627,7 @@ sub _start_admin {
         announced => sub { $own->{announced} },
         fallback  => sub { $own->{edge} && $own->{edge}->proven },
         trusted   => sub { $own->{edge} && defined $own->{edge}->fault ? $own->{edge}->proven : undef },
+        is_ours   => sub { $own->{reload}->ours(shift) },
         memory_of => sub { $own->{reload}->memory },
         served    => [ map { $_->url } @{ $self->{listeners} } ],
     );

@@ -46,14 +46,16 @@ sub new {
         begun    => now(),
         hz       => 99,
         samplers => {},
+        only     => sub {1},
         samples  => undef,
         seconds  => 10,
         seen     => {},
         tick     => 0,
         %options
     }, $class;
-    $self->{samples} = Sirius::Profile::Samples->new( hz => $self->{hz} );
-    Sirius::OS::Sampler->new($_) for $self->{pid} // map { $_->[1]{pid} } ( $self->_rows )[0] // ();
+    $self->{samples} = Sirius::Profile::Samples->new( hz => $self->{hz}, memory => $self->{memory} );
+    Sirius::OS::Sampler->new( $_, $self->{reader} )
+        for $self->{pid} // map { $_->[1]{pid} } ( $self->_rows )[0] // ();
     $self->_next;
     return $self;
 }
@@ -100,14 +102,16 @@ sub _requests {
 sub _rows {
     my $self   = shift;
     my $worker = $self->{worker};
-    return grep { $_->[1]{pid} > 0 && ( !defined $worker || $worker == $_->[0] || $worker == $_->[1]{pid} ) }
-        map { [ $_, $self->{board}->row($_) ] } $self->{board}->occupied;
+    return grep { $self->{only}->( $_->[1]{pid} ) }
+        grep    { $_->[1]{pid} > 0 && ( !defined $worker || $worker == $_->[0] || $worker == $_->[1]{pid} ) }
+        map     { [ $_, $self->{board}->row($_) ] } $self->{board}->occupied;
 }
 
 # Undef: that process has ended, or cannot be looked at
 sub _sampler {
     my ( $self, $pid ) = @_;
-    return $self->{samplers}{$pid} //= eval { Sirius::OS::Sampler->new($pid) };
+    return $self->{samplers}{$pid}
+        //= $self->{only}->($pid) ? eval { Sirius::OS::Sampler->new($pid) } : undef;
 }
 
 # Its labels and state, for a dump
@@ -223,8 +227,8 @@ True if the time is over, or the process has ended.
   my $collector = Sirius::Profile::Collector->new( board => $board, seconds => 10, hz => 99, worker => 3, path => '/shop/' );
   my $collector = Sirius::Profile::Collector->new( pid => $pid, seconds => 10, hz => 99 );
 
-With C<worker>, only the worker with that row or PID; with C<path>, only requests whose path begins with it. C<pid> is any process of
-the same perl. Dies as L<Sirius::OS::Sampler/new> if the kernel forbids it.
+With C<worker>, only the worker with that row or PID; with C<path>, only requests whose path begins with it; with C<only>, a sub, only
+processes whose PID it likes. C<memory> limits the samples (L<Sirius::Profile::Samples/new>), C<reader> is for L<Sirius::OS::Sampler/new>. C<pid> is any process of the same perl. Dies as L<Sirius::OS::Sampler/new> if the kernel forbids it.
 
 =head2 path_of
 

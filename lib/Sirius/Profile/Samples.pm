@@ -3,11 +3,19 @@ package Sirius::Profile::Samples;
 use strict;
 use warnings;
 
+use constant EACH => 256;    # bytes that perl needs for a stack beside its labels
+
 my $WAITING = '[waiting]';
 
 sub add {
     my ( $self, $frames, $kind, $times ) = @_;
-    my $counts = $self->{counts}{ join ';', map {tr/;\n/, /r} @$frames } ||= [ 0, 0 ];
+    my $stack = join ';', map {tr/;\n/, /r} @$frames;
+    if ( $self->{memory} && !$self->{counts}{$stack} ) {
+        my $used = $self->{used} + EACH + length $stack;
+        if ( $used <= $self->{memory} ) { $self->{used} = $used }
+        else { ( $stack, $self->{left_out} ) = ( '(other)', $self->{left_out} + ( $times // 1 ) ) }
+    }
+    my $counts = $self->{counts}{$stack} ||= [ 0, 0 ];
     $counts->[ $kind eq 'wait' ? 1 : 0 ] += $times // 1;
     return;
 }
@@ -61,10 +69,12 @@ sub from_folded {
 
 sub hz { return shift->{hz} }
 
+sub left_out { return shift->{left_out} }
+
 sub new {
     my ( $class, %facts ) = @_;
-    return bless { cut => 0, failed => 0, hz => undef, seconds => undef, taken => 0, %facts, counts => {} },
-        $class;
+    my %none = ( cut => 0, failed => 0, hz => undef, left_out => 0, seconds => undef, taken => 0, used => 0 );
+    return bless { %none, %facts, counts => {} }, $class;
 }
 
 sub seconds { return shift->{seconds} }
@@ -167,9 +177,16 @@ The other way round. Dies with C<line N is not a stack with a count>. L</seconds
 
 How many samples were to be taken of each process in a second.
 
+=head2 left_out
+
+How many samples are under C<(other)>, for lack of memory.
+
 =head2 new
 
   my $samples = Sirius::Profile::Samples->new( seconds => 10, hz => 99, taken => 990, cut => 3, failed => 0 );
+  my $samples = Sirius::Profile::Samples->new( memory => 2_000_000 );
+
+With C<memory>, stacks that have not been seen before are counted as C<(other)> when those before need that many bytes.
 
 =head2 seconds
 
