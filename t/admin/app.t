@@ -14,7 +14,15 @@ use Sirius::Test::Snapshot;
 # The application of the admin port: what it answers to whom
 
 my $snapshot = Sirius::Test::Snapshot->of;
-my $admin    = Sirius::Admin::App->new(
+my ( $line, @asked, %answer ) = bless {}, 'Line';
+
+sub Line::ask {
+    shift;
+    push @asked, "@_" if $_[0] ne 'memory';
+    return ref $answer{ $_[0] } ? $answer{ $_[0] }->(@_) : $answer{ $_[0] };
+}
+my $admin = Sirius::Admin::App->new(
+    line      => $line,
     snapshot  => sub { ref $snapshot ? $snapshot : die "$snapshot\n" },
     version   => '1.5',
     started   => 1_699_990_000,
@@ -57,7 +65,8 @@ sub ready {
     return $said;
 }
 
-my @PATHS = qw(/ /healthz /history.json /metrics /readyz /status.json);
+my @PATHS   = qw(/ /healthz /history.json /metrics /readyz /status.json);
+my @PRIVATE = qw(/ /history.json /profile.html /stack.json /status.json);
 
 subtest 'Paths and methods' => sub {
     my %type = (
@@ -141,6 +150,9 @@ subtest 'status.json' => sub {
     );
     my $status = $json->decode( ( ask('/status.json') )[2] );
     my %about  = map { $_ => delete $status->{$_} } qw(app host listeners pid started uptime version);
+    is_deeply [ map { delete $status->{$_} } qw(profile verdict) ],
+        [ { phase => 'none' }, { mood => 'slow', text => '5 requests waiting for a worker' } ],
+        'what is to be said of it';
     is_deeply \%about,
         {
         app       => '42.psgi',
@@ -178,8 +190,10 @@ subtest 'Ready' => sub {
     my $with = sub {
         return ready( edges_wanted => 2, edges => [ map { { %edge, state => $_ } } @_ ] );
     };
-    is $with->( 'idle',    'hanging' ),  "200 ready\n", 'one edge of two responds';
-    is $with->( 'busy',    'draining' ), "200 ready\n", 'one leaves';
+    is $with->( 'idle', 'hanging' ), "200 ready\nan edge does not respond: PID 4711 for 0.0 s\n",
+        'one edge of two responds';
+    is $with->( 'idle',    'starting' ), "200 ready\nan edge is starting: PID 4711\n", 'one of two starts';
+    is $with->( 'busy',    'draining' ), "200 ready\n",                                'one leaves';
     is $with->( 'hanging', 'draining' ), "503 not ready: no edge responds: 4711\n",
         'none that stays responds';
     is $with->('starting'),    "503 not ready: no edge is serving\n",        'none has started';
@@ -215,9 +229,11 @@ subtest 'Names that lead here' => sub {
     my @other
         = qw(attacker.example attacker.example:9090 localhost.attacker.example 127.0.0.1.attacker.example
         xlocalhost [::1].example 127.0.0.1:x);
+    for my $path (@PRIVATE) {
+        is status_of( $path, HTTP_HOST => $_ ), 403, "$path '$_'" for @other;
+    }
     for my $path ( '/', '/history.json', '/status.json' ) {
         is status_of( $path, HTTP_HOST => $_ ), 200, "$path '$_'" for @own;
-        is status_of( $path, HTTP_HOST => $_ ), 403, "$path '$_'" for @other;
         is status_of( $path, HTTP_HOST => 'a.example', REMOTE_ADDR => $_ ), 403, "from $_"
             for qw(127.9.9.9 ::1 ::ffff:127.0.0.1);
         is status_of( $path, HTTP_HOST => 'a.example', REMOTE_ADDR => $_ ), 200, "from '$_'"
@@ -233,6 +249,122 @@ subtest 'Names that lead here' => sub {
     $snapshot = Sirius::Test::Snapshot->of;
 };
 
+subtest 'The stack of a worker' => sub {
+    my @ask = ( '/stack.json', QUERY_STRING => 'pid=4711' );
+    $answer{stack} = '{"pid":4711}';
+    is said(@ask),          qq(200 {"pid":4711}\n), 'what the supervisor says';
+    is "@asked",            'stack 4711',           'which was asked once';
+    is said('/stack.json'), "400 The PID of a worker is missing: /stack.json?pid=4711\n", 'without a PID';
+    is status_of( '/stack.json', QUERY_STRING => $_ ), 400, "'$_'"
+        for '', 'pid=', 'pid=0', 'pid=-1', 'pid=x', 'pid=1 2', 'pid=1&pid=2', 'pid=12345678901', "pid=1\n";
+    is scalar @asked, 1, 'nothing of that goes to the supervisor';
+    $answer{stack} = 'error there is no worker 4711';
+    is said(@ask), "404 there is no worker 4711\n", 'no worker';
+    $answer{stack} = 'error cannot read the memory of process 4711';
+    is said(@ask), "503 cannot read the memory of process 4711\n", 'the kernel forbids it';
+    $answer{stack} = undef;
+    is said(@ask),                                  "503 the supervisor does not answer\n", 'no answer';
+    is status_of( @ask, REQUEST_METHOD => 'POST' ), 405,                                    'POST';
+};
+
+subtest 'A profile' => sub {
+    my @take  = ( '/profile', REQUEST_METHOD => 'POST' );
+    my $state = sub { return JSON::PP->new->utf8->decode( ( ask('/status.json') )[2] )->{profile} };
+    @asked = ();
+    is status_of('/profile'), 405, 'not by GET, as a link or a picture of elsewhere would';
+    is( ( ask('/profile') )[1]{Allow}, 'POST', 'but by POST' );
+    for my $from (
+        [ HTTP_SEC_FETCH_SITE => 'cross-site' ],
+        [ HTTP_SEC_FETCH_SITE => 'same-site' ],
+        [ HTTP_SEC_FETCH_SITE => 'none' ],
+        [ HTTP_SEC_FETCH_SITE => '' ],
+        [ HTTP_SEC_FETCH_SITE => 'cross-site', HTTP_ORIGIN => 'http://127.0.0.1:9090' ],
+        map { [ HTTP_ORIGIN => $_ ] } 'null',
+        '',
+        'http://127.0.0.1',
+        'http://127.0.0.1:9091',
+        'http://127.0.0.1:9090.example',
+        'http://a.example/127.0.0.1:9090',
+        'file://127.0.0.1:9090'
+        )
+    {
+        is status_of( @take, @$from ), 403, "@$from";
+    }
+    is status_of( @take, HTTP_HOST => 'a.example' ), 403, 'nor by another name';
+    is "@asked",                                     '',  'the supervisor hears nothing of that';
+
+    $answer{profile} = 'error cannot read the memory of process 4711';
+    is said(@take),         "503 cannot read the memory of process 4711\n", 'why it is not possible';
+    is $state->()->{phase}, 'none',                                         'there is none';
+    is said('/profile.html'), "404 No profile was taken. Take one on the status page, or by POST /profile\n",
+        'as its page says';
+
+    $answer{profile} = 'begun 0.2';
+    is status_of( @take, @$_ ), 202, "@$_"
+        for [], [ HTTP_SEC_FETCH_SITE => 'same-origin' ], [ HTTP_ORIGIN => 'http://127.0.0.1:9090' ],
+        [ HTTP_ORIGIN => 'https://127.0.0.1:9090' ];
+    is "@asked", 'profile profile', 'others begin while one is taken: no more questions';
+    my $runs = $state->();
+    is $runs->{phase}, 'running', 'it runs';
+    cmp_ok $runs->{left}, '<=', 0.2, 'for so long';
+    is status_of('/profile.html'), 404, 'there is nothing yet';
+    select undef, undef, undef, 0.25;
+    @asked = ();
+    my $text = join "\n",
+        JSON::PP->new->encode(
+        { cut => 1, failed => 2, hz => 99, left_out => 3, seconds => 0.2, taken => 30, workers => 2 } ),
+        map {"GET /x$_;main::f app.psgi:$_ 1"} 1 .. 30;
+    $answer{samples} = sub {
+        my $part = substr $text, $_[1], 400;
+        return 'left ' . ( length($text) - $_[1] - length $part ) . " $part";
+    };
+    $state->();
+    for ( 1 .. 200 ) { last if $state->()->{phase} ne 'running'; select undef, undef, undef, 0.05 }
+    is_deeply { %{ $state->() }, at => 0 },
+        {
+        at       => 0,
+        cut      => 1,
+        failed   => 2,
+        left_out => 3,
+        samples  => 30,
+        seconds  => 0.2,
+        phase    => 'done',
+        workers  => 2
+        },
+        'it is done';
+    is "@asked", 'samples 0 samples 400 samples 800', 'in several parts';
+    my ( $status, $headers, $html ) = ask('/profile.html');
+    is $status,                               200,                        'the flame graph';
+    is $headers->{'Content-Security-Policy'}, q{frame-ancestors 'none'},  'not in a frame';
+    is $headers->{'Content-Type'},            'text/html; charset=utf-8', 'HTML';
+    like $html, qr/<meta http-equiv="Content-Security-Policy" content="default-src 'none'; /i,
+        'the rest of its policy is its own';
+    like $html, qr/"title":"42\.psgi on 7, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"/, 'of which server, and when';
+    like $html, qr{GET /x30},                                                'with what was seen';
+    is( ( ask('/profile.html') )[2], $html, 'again' );
+    is scalar @asked, 3, 'without a question';
+
+    $answer{profile} = 'error the kernel forbids it now';
+    is status_of(@take),    503,    'another one is not possible';
+    is $state->()->{phase}, 'done', 'the last one stays';
+
+    for my $lost (
+        [ none           => qr/\Athe profile is lost: it was interrupted/ ],
+        [ 'error broken' => qr/\Athe profile is lost: broken/ ],
+        [ undef, qr/\Athe profile is lost: the supervisor does not answer/ ]
+        )
+    {
+        ( $answer{samples}, my $says ) = @$lost;
+        $answer{profile} = 'running';    # of another admin process, which has ended
+        is status_of(@take), 202, 'an earlier one is under way';
+        $admin->{profile}{until} = Sirius::Base::Clock::now() - 10;
+        my $is = $state->();
+        is $is->{phase}, 'failed', $lost->[0] // 'no answer';
+        like $is->{text}, $says, 'why';
+        is status_of('/profile.html'), 404, 'there is none';
+    }
+};
+
 subtest 'Its files' => sub {
     my $path = abs_path('lib');
     my $said
@@ -240,7 +372,7 @@ subtest 'Its files' => sub {
     is $said, 'CODE', 'are found from anywhere, before an installation too';
     my $gone = tempdir( CLEANUP => 1 );
     mkdir $_ or die $! for "$gone/Sirius", "$gone/Sirius/Admin";
-    for my $module (qw(App Metrics Status)) {
+    for my $module (qw(App Metrics Profile Status Verdict)) {
         copy( "lib/Sirius/Admin/$module.pm", "$gone/Sirius/Admin" ) or die $!;
     }
     is `'$^X' -I'$gone' -MSirius::Admin::App -e 'Sirius::Admin::App->new' 2>&1`,

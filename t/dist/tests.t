@@ -27,6 +27,7 @@ my %ELSEWHERE = (
     'lib/Sirius/Admin/Sampling.pm' => 'admin/stack',
     'lib/Sirius/Admin/Server.pm' => 'admin/process admin/edge',
     'lib/Sirius/Admin/Status.pm' => 'admin/app',
+    'lib/Sirius/Admin/Verdict.pm' => 'admin/verdict admin/hanging',
     'lib/Sirius/App/Forked.pm' => 'process/workers/app_children',
     'lib/Sirius/App/Discard.pm' => 'process/start/warmup',
     'lib/Sirius/App/Hooks.pm' => 'process/workers/hooks',

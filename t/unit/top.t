@@ -42,7 +42,8 @@ sub status {
                 rss        => 34_603_008,
                 private    => 5 << 20,
                 line       => 'GET /late',
-                client     => '127.0.0.1:5555'
+                client     => '127.0.0.1:5555',
+                id         => '5b1f0c6e9d3a4e7700000000000003e9'
             },
             {   pid        => 30,
                 generation => 2,
@@ -88,9 +89,9 @@ Connections  120 open, 110 idle, 3 waiting
 Latency      p50 250 ms, p90 500 ms, p99 750 ms, p99.9 1.0 s
 Queue        3 in it
 
-    PID GEN STATE          FOR  REQ/S   REQUESTS    RSS    OWN CLIENT                DOING
-     30   2 busy         1 min    0.0         93 1.0 GB                              POST /early [step 3]
-     32   2 busy          10 s    0.2        900  33 MB 5.0 MB 127.0.0.1:5555        GET /late
+    PID GEN STATE          FOR  REQ/S   REQUESTS    RSS    OWN CLIENT                ID                               DOING
+     30   2 busy         1 min    0.0         93 1.0 GB                                                               POST /early [step 3]
+     32   2 busy          10 s    0.2        900  33 MB 5.0 MB 127.0.0.1:5555        5b1f0c6e9d3a4e7700000000000003e9 GET /late
      31   2 idle         1.0 s    0.0          7
 PICTURE
 };
@@ -102,6 +103,12 @@ subtest 'Files of --static are requests, too' => sub {
     like + ( lines(@status) )[3], qr{^Requests     700/s, files 450, 2xx 250, }, 'counted, and told';
     my $none = ( lines( status( 2, 500 ), status( 0, 0 ) ) )[3];
     like $none, qr{^Requests     250/s, 2xx 250, }, 'not told where there are none';
+    is( ( lines(@status) )[7], 'Files        450/s, 0 B/s sent', 'a line of their own' );
+    @{ $status[0]{totals} }{qw(files_bytes files_unchanged files_missing)} = ( 8 << 20, 300, 4 );
+    is( ( lines(@status) )[7],
+        'Files        450/s, 4.0 MB/s sent, 304 150, 404 2.0',
+        'how they were answered'
+    );
 };
 
 subtest 'The next one' => sub {
@@ -160,6 +167,35 @@ subtest 'Where the time goes' => sub {
         [], 'nothing that makes sense';
 };
 
+subtest 'In a word' => sub {
+    my $now = status( 0, 0, verdict => { mood => 'bad', text => "Serving, but \e[2J" } );
+    is( ( lines($now) )[1], 'State        Serving, but \x1b[2J', 'the verdict of the server' );
+};
+
+subtest 'A stack' => sub {
+    my %stack = (
+        pid     => 32,
+        state   => 'busy',
+        line    => "GET /\e[2J",
+        seconds => 12,
+        kind    => 'wait',
+        frames  => [qw(main::a main::b)]
+    );
+    my @lines = Sirius::CLI::Top::Picture->stack( \%stack );
+    is_deeply \@lines, [ 'worker 32: GET /\x1b[2J, for 12 s, waiting', '    main::b', '    main::a' ],
+        'innermost first';
+    is_deeply [ Sirius::CLI::Top::Picture->stack( \%stack, 9, 2 ) ], [ 'worker 32', '    main:' ],
+        'as much as fits';
+    is_deeply [ Sirius::CLI::Top::Picture->stack( { pid => 32, state => 'idle' } ) ], ['worker 32: idle'],
+        'none';
+    is_deeply [ Sirius::CLI::Top::Picture->new( status( 0, 0 ) )->busy ], [ 30, 32 ], 'who is busy';
+    for my $junk ( '', "\e[2J", 9**9**9, [], {}, [ [] ] ) {
+        my @all = map { Sirius::CLI::Top::Picture->stack($_) } { %stack, frames => $junk },
+            { map { $_ => $junk } keys %stack };
+        is_deeply [ grep {/[^\x20-\x7e]/} @all ], [], 'a stack of ' . ( ref $junk || 'junk' );
+    }
+};
+
 subtest 'Lanes' => sub {
     my @lanes = (
         {   name          => "/rep\e[31mort",
@@ -209,7 +245,8 @@ subtest 'Edges' => sub {
         ],
         'a line each';
     is $lines[8], 'Queue        3 in it', 'what waits in them is in the queue';
-    like $lines[12], qr/33 MB 5\.0 MB 127\.0\.0\.1:5555 +GET \/late/, 'the other columns stay where they are';
+    like $lines[12], qr/33 MB 5\.0 MB 127\.0\.0\.1:5555 +\w{32} GET \/late/,
+        'the other columns stay where they are';
 };
 
 subtest 'Which server' => sub {
@@ -310,7 +347,7 @@ subtest 'Hostile answers' => sub {
         my %status = map { $_ => $junk } keys %$now;
         my @all    = map { lines( $_->[0], $_->[1] ) } [ { %status, workers => [] } ],
             [ { %status, workers => [$junk] } ],
-            [ { %$now, map { $_ => $junk } qw(totals latency queue connections listeners edges) } ],
+            [ { %$now, map { $_ => $junk } qw(totals latency queue connections listeners edges verdict) } ],
             [ {
             %$now,
             edges => [ $junk, { map { $_ => $junk } qw(pid state started waiting_since rss cpu waiting) } ]

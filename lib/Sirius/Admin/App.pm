@@ -5,11 +5,12 @@ use warnings;
 
 use File::Basename qw(dirname);
 use File::Spec     ();
-use List::Util     qw(max);
 use Sirius::Admin::History;
 use Sirius::Admin::Memory;
 use Sirius::Admin::Metrics;
+use Sirius::Admin::Profile;
 use Sirius::Admin::Status;
+use Sirius::Admin::Verdict;
 use Sirius::Base::Page;
 
 my $FOLDER = File::Spec->rel2abs( dirname(__FILE__) );
@@ -19,9 +20,18 @@ my %ROUTE = (
     '/healthz'      => \&_healthz,
     '/history.json' => \&_history,
     '/metrics'      => \&_metrics,
+    '/profile'      => \&_take_profile,
+    '/profile.html' => \&_profile,
     '/readyz'       => \&_readyz,
+    '/stack.json'   => \&_stack,
     '/status.json'  => \&_status,
 );
+
+# What does something, by POST
+my %ACTION = ( '/profile' => 1 );
+
+# They show what clients ask for, or what the application does
+my %PRIVATE = map { $_ => 1 } qw(/ /history.json /profile /profile.html /stack.json /status.json);
 
 my @HEADERS = (
     'Cache-Control'                => 'no-store',
@@ -44,6 +54,8 @@ sub new {
     $self->{memory}  = Sirius::Admin::Memory->new( line => $self->{line} );
     $self->{history} = Sirius::Admin::History->new( started => $self->{started} );
     $self->{history}->restore( @{ delete $self->{past} } ) if $self->{past};
+    $self->{profile}
+        = Sirius::Admin::Profile->new( $self->{line}, join ' on ', grep {defined} @{$self}{qw(app host)} );
     ( $self->{html}, my $policy ) = Sirius::Base::Page->assemble( $FOLDER, 'page.html' );
     $self->{policy} = "$NOTHING; connect-src 'self'; $policy";
     return $self;
@@ -76,6 +88,15 @@ sub _by_other_name {
     return $host !~ /\A(?:|[\d.]+|\[[\da-f:.]+\]|(?:[\w-]+\.)*localhost)(?::\d+)?\z/ia;
 }
 
+# A foreign web page in that browser can send a request, although it can't read the answer. Browsers say from where; other clients
+# do not
+sub _by_other_page {
+    my $env = shift;
+    my ( $site, $origin, $host ) = @$env{qw(HTTP_SEC_FETCH_SITE HTTP_ORIGIN HTTP_HOST)};
+    return $site ne 'same-origin' if defined $site;
+    return defined $origin && $origin !~ m{\Ahttps?://\Q${\ ( $host // '' )}\E\z}i;
+}
+
 # With what takes the kernel some time
 sub _figures {
     my $self     = shift;
@@ -87,8 +108,7 @@ sub _figures {
 sub _healthz { return _text( 200, 'ok' ) }
 
 sub _history {
-    my ( $self, $env ) = @_;
-    return _refuse_name() if _by_other_name($env);
+    my $self = shift;
     return _answer( 200, 'application/json', $self->{history}->json );
 }
 
@@ -105,29 +125,26 @@ sub _metrics {
 }
 
 sub _page {
-    my ( $self, $env ) = @_;
-    return _refuse_name() if _by_other_name($env);
+    my $self = shift;
     return _answer( 200, 'text/html; charset=utf-8',
         $self->{html}, 'Content-Security-Policy' => $self->{policy} );
 }
 
-# While a new generation starts, the previous one serves
+# It has a policy of its own
+sub _profile {
+    my $self = shift;
+    my $html = $self->{profile}->html
+        // return _text( 404, 'No profile was taken. Take one on the status page, or by POST /profile' );
+    return _answer( 200, 'text/html; charset=utf-8',
+        $html, 'Content-Security-Policy' => q{frame-ancestors 'none'} );
+}
+
 sub _readyz {
-    my $self     = shift;
-    my $snapshot = $self->{snapshot}->();
-    return _text( 503, 'not ready: the server is stopping' ) if $snapshot->{stopping};
-    my @edges = @{ $snapshot->{edges} || [] };
-    if ( $snapshot->{edges_wanted} && !grep { $_->{state} =~ /\A(?:idle|busy)\z/ } @edges ) {
-        my $hanging = join ', ', map { $_->{pid} } grep { $_->{state} eq 'hanging' } @edges;
-        return _text( 503,
-            'not ready: no edge ' . ( length $hanging ? "responds: $hanging" : 'is serving' ) );
-    }
-    my @up = grep { $_->{state} =~ /\A(?:idle|busy|draining)\z/ } @{ $snapshot->{workers} };
-    return _text( 503, 'not ready: no worker has started yet' ) if !@up;
-    my $newest = max map { $_->{generation} } @up;
-    return _text( 200, 'ready' )
-        if grep { $_->{generation} == $newest && $_->{state} =~ /\A(?:idle|busy)\z/ } @up;
-    return _text( 503, "not ready: no worker of generation $newest is serving" );
+    my $self    = shift;
+    my $verdict = Sirius::Admin::Verdict->new( $self->{snapshot}->() );
+    my $why     = $verdict->unready;
+    return _text( 503, "not ready: $why" ) if defined $why;
+    return _text( 200, join "\n", 'ready', $verdict->edges );
 }
 
 sub _refuse_name {
@@ -137,10 +154,15 @@ sub _refuse_name {
 
 sub _respond {
     my ( $self, $env ) = @_;
-    my $route = $ROUTE{ $env->{PATH_INFO} || '/' }
+    my $path  = $env->{PATH_INFO} || '/';
+    my $route = $ROUTE{$path}
         or return _text( 404, 'Not found. Available: ' . join q{ }, sort keys %ROUTE );
-    return _text( 405, 'Only GET and HEAD are allowed', Allow => 'GET, HEAD' )
-        if $env->{REQUEST_METHOD} !~ /\A(?:GET|HEAD)\z/;
+    my @may = $ACTION{$path} ? 'POST' : qw(GET HEAD);
+    return _text( 405, 'The method must be ' . join( ' or ', @may ), Allow => join ', ', @may )
+        if !grep { $_ eq $env->{REQUEST_METHOD} } @may;
+    return _refuse_name() if $PRIVATE{$path} && _by_other_name($env);
+    return _text( 403, 'This was asked for by a page of elsewhere' )
+        if $ACTION{$path} && _by_other_page($env);
     local $@;
     my $response = eval { $self->$route($env) };
     return $response if $response;
@@ -149,11 +171,38 @@ sub _respond {
     return _text( 500, 'The figures cannot be read; see the error log' );
 }
 
-sub _status {
+# What a worker does now
+sub _stack {
     my ( $self, $env ) = @_;
-    return _refuse_name() if _by_other_name($env);
-    my %about = map { $_ => $self->{$_} } qw(app host listeners pid started version);
-    return _answer( 200, 'application/json', Sirius::Admin::Status->json( $self->_figures, %about ) );
+    my ($pid) = ( $env->{QUERY_STRING} // '' ) =~ /\Apid=([1-9][0-9]{0,9})\z/
+        or return _text( 400, 'The PID of a worker is missing: /stack.json?pid=4711' );
+    my $json = eval { $self->{profile}->stack($pid) };
+    return _answer( 200, 'application/json', "$json\n" ) if defined $json;
+    return _text( $@ =~ /\Athere is no worker/ ? 404 : 503, $@ =~ s/\n\z//r );
+}
+
+sub _status {
+    my $self     = shift;
+    my $snapshot = $self->_figures;
+    my $verdict  = Sirius::Admin::Verdict->new( $snapshot, $self->{history}->errors($snapshot) );
+    return _answer(
+        200,
+        'application/json',
+        Sirius::Admin::Status->json(
+            $snapshot,
+            ( map { $_ => $self->{$_} } qw(app host listeners pid started version) ),
+            profile => $self->{profile}->state,
+            verdict => $verdict->worst,
+        )
+    );
+}
+
+# It is ready after some seconds
+sub _take_profile {
+    my $self = shift;
+    return _text( 202, 'A profile is being taken. It will be at /profile.html' )
+        if eval { $self->{profile}->begin; 1 };
+    return _text( 503, $@ =~ s/\n\z//r );
 }
 
 sub _text {
@@ -196,8 +245,19 @@ and nothing while it is hidden.
 
 =item C</status.json>
 
-The snapshot of L<Sirius::Scoreboard>, with C<version>, C<pid>, C<listeners>, C<started> and C<uptime>;
+The snapshot of L<Sirius::Scoreboard>, with C<verdict> (L<Sirius::Admin::Verdict/worst>), C<profile> (L<Sirius::Admin::Profile/state>), C<version>, C<pid>, C<listeners>, C<started> and C<uptime>;
 see L<Sirius::Admin::Status>. Each worker also has C<private>, its memory that it shares with no other process (L<Sirius::Admin::Memory>).
+
+=item C</stack.json?pid=4711>
+
+What a worker does now, with its stack (L<Sirius::Admin::Profile/stack>). 404 if there is no such worker, 503 with the reason if its stack
+cannot be read.
+
+=item C</profile>, C</profile.html>
+
+POST to the first takes a profile of all workers for ten seconds: 202, or 503 with the reason. If one is being taken, it begins no other.
+Afterwards the second has its flame graph (L<Sirius::Profile::FlameGraph>), and 404 before the first one. C<profile> of C</status.json> tells how
+far it is.
 
 =item C</history.json>
 
@@ -214,17 +274,18 @@ The same for Prometheus, without addresses and URLs, but with paths, whose ids a
 =item C</readyz>
 
 200 while requests are served: the server is not stopping, and a worker of the newest generation that has started is idle or
-busy. Else 503, and the reason as text. A reload changes nothing here, as the old generation serves until the new one does.
+busy. Else 503, and the reason as text. Further lines say what is wrong with edges. A reload changes nothing here, as the old generation serves until the new one does.
 
 =back
 
-Only GET and HEAD are answered; other methods get 405. No answer may be cached. If the snapshot cannot be read, the
+Other methods get 405. No answer may be cached. If the snapshot cannot be read, the
 answer is 500 and the log has the reason.
 
-The page, C</status.json> and C</history.json> show who requests what, so other web pages in the same browser must not
+All but metrics and probes show who requests what, or what the application does, so other web pages in the same browser must not
 read them. Their values are never inserted as HTML, because clients choose URLs. The Content-Security-Policy of the
-page allows only its own scripts, by their hashes. On a loopback address these three answer only if the Host field is
-an IP address or C<localhost>, because the owner of another name can make it resolve to this address. C</metrics>,
+page allows only its own scripts, by their hashes. On a loopback address these answer only if the Host field is
+an IP address or C<localhost>, because the owner of another name can make it resolve to this address. A profile is not taken for a page of
+elsewhere, of which C<Sec-Fetch-Site> or C<Origin> tell. C</metrics>,
 C</healthz> and C</readyz> answer to any name, but then without paths.
 
 =head1 METHODS
@@ -265,6 +326,6 @@ The application. It never dies.
 
 =head1 SEE ALSO
 
-L<Sirius::Admin::Metrics>, L<Sirius::Admin::Status>, L<Sirius::Admin::Memory>, L<Sirius::Scoreboard>, F<docs/OBSERVABILITY.md>.
+L<Sirius::Admin::Metrics>, L<Sirius::Admin::Status>, L<Sirius::Admin::Memory>, L<Sirius::Admin::Profile>, L<Sirius::Scoreboard>, F<docs/OBSERVABILITY.md>.
 
 =cut

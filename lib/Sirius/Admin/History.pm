@@ -3,17 +3,27 @@ package Sirius::Admin::History;
 use strict;
 use warnings;
 
+use List::Util qw(sum);
 use Sirius::Admin::Change;
 
 use constant {
-    EVERY => 5,      # seconds between two samples
-    SPAN  => 300,    # seconds for which samples are kept
+    EVERY  => 5,      # seconds between two samples
+    MINUTE => 60,
+    SPAN   => 300,    # seconds for which samples are kept
 };
 
 # The fields of a sample, in the order in which they are stored. Rates and percentiles are for the time since
 # the previous sample
 my @FIELDS
     = qw(at started requests responses errors rate error_rate p50 p90 p99 busy workers queued open active);
+
+sub errors {
+    my ( $self, $now ) = @_;
+    my ($before) = grep { $_->{at} >= $now->{now} - MINUTE } $self->samples;
+    return ( 0, 0 ) if !$before;
+    my ( $all, $failed ) = _responses($now);
+    return ( $failed - ( $before->{errors} || 0 ), $all - ( $before->{responses} || 0 ) );
+}
 
 sub json {
     my $self  = shift;
@@ -27,21 +37,19 @@ sub look {
     my $change  = Sirius::Admin::Change->new( $now, $self->{before} );
     my $partial = $change->is_partial;
     my ( $totals, $connections, $workers ) = @{$now}{qw(totals connections workers)};
-    my @final  = @{ $totals->{responses} }{ 2 .. 5 };
-    my $all    = 0;
+    my ( $all, $failed ) = _responses($now);
     my %sample = (
-        active   => $connections->{open} - $connections->{idle},
-        at       => $now->{now},
-        busy     => scalar( grep { $_->{began} > 0 } @$workers ),
-        errors   => $final[-1],
-        open     => $connections->{open},
-        queued   => $connections->{waiting},
-        requests => $totals->{requests},
-        started  => $self->{started},
-        workers  => scalar @$workers,
+        active    => $connections->{open} - $connections->{idle},
+        at        => $now->{now},
+        busy      => scalar( grep { $_->{began} > 0 } @$workers ),
+        errors    => $failed,
+        open      => $connections->{open},
+        queued    => $connections->{waiting},
+        requests  => $totals->{requests},
+        responses => $all,
+        started   => $self->{started},
+        workers   => scalar @$workers,
     );
-    $all += $_ for grep {defined} @final;
-    $sample{responses} = $all;
 
     if ($partial) {
         $sample{rate}            = $change->rate(qw(totals requests)) + $change->rate(qw(totals files));
@@ -95,6 +103,13 @@ sub _forget {
     return;
 }
 
+# Those that are final, and how many of them are errors
+sub _responses {
+    my $now   = shift;
+    my @final = map { $_ || 0 } @{ $now->{totals}{responses} }{ 2 .. 5 };
+    return ( sum(@final), $final[-1] );
+}
+
 sub _row {
     my $sample = shift;
     return '['
@@ -128,6 +143,12 @@ There is a sample for every 5 seconds, at most 61 of them with 15 numbers each, 
 workers and the uptime.
 
 =head1 METHODS
+
+=head2 errors
+
+  my ( $failed, $all ) = $history->errors($snapshot);
+
+How many responses were 5xx in the minute before that snapshot, and how many there were.
 
 =head2 json
 

@@ -21,7 +21,7 @@ my @SHOWN = qw(at cut failed left_out samples seconds workers);
 
 sub begin {
     my $self = shift;
-    return if $self->state->{state} eq 'running';
+    return if $self->state->{phase} eq 'running';
     my ( $what, $more ) = split / /, $self->_ask('profile'), 2;
     die "$more\n" if $what eq 'error';
     delete @{$self}{qw(facts failed html)};
@@ -51,11 +51,11 @@ sub state {
     my $self = shift;
     $self->_fetch if defined $self->{until} && now() >= $self->{until};
     $self->_read  if $self->{pipe};
-    return { state => 'running', left => max 0, $self->{until} - now() } if defined $self->{until};
-    return { state => 'running', left => 0 }                             if $self->{pipe};
-    return { state => 'failed', text => $self->{failed} }                if defined $self->{failed};
-    return { state => 'none' }                                           if !defined $self->{html};
-    return { state => 'done', map { $_ => $self->{facts}{$_} } @SHOWN };
+    return { phase => 'running', left => max 0, $self->{until} - now() } if defined $self->{until};
+    return { phase => 'running', left => 0 }                             if $self->{pipe};
+    return { phase => 'failed', text => $self->{failed} }                if defined $self->{failed};
+    return { phase => 'none' }                                           if !defined $self->{html};
+    return { phase => 'done', map { $_ => $self->{facts}{$_} } @SHOWN };
 }
 
 sub _ask {
@@ -154,7 +154,7 @@ Sirius::Admin::Profile - stacks and profiles of the workers, as the admin port s
   my $profile = Sirius::Admin::Profile->new( Sirius::Admin::Line->new($socket), 'shop.psgi on web1' );
   $profile->begin;
   ...    # some seconds later
-  print $profile->html if $profile->state->{state} eq 'done';
+  print $profile->html if $profile->state->{phase} eq 'done';
 
 =head1 DESCRIPTION
 
@@ -189,7 +189,7 @@ As L<Sirius::Admin::Sampling/stack>.
 
   my $state = $profile->state;
 
-A hash with C<state>: C<none>, C<running> with C<left>, in seconds (0: it will come in a moment), C<failed> with C<text>, or C<done>. Then it has the number of C<samples>, the
+A hash with C<phase>: C<none>, C<running> with C<left>, in seconds (0: it will come in a moment), C<failed> with C<text>, or C<done>. Then it has the number of C<samples>, the
 C<workers> that had requests, the C<seconds>, and C<at>, the end, in seconds since 1970; and how many samples C<failed>, were C<cut> or
 were C<left_out> of the stacks because there were too many different ones.
 

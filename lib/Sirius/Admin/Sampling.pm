@@ -9,7 +9,7 @@ use Sirius::Base::Clock qw(now);
 use Sirius::Profile::Collector;
 
 use constant {
-    CHUNK   => 128 * 1024,         # bytes of samples in an answer
+    CHUNK   => 128 * 1024,         # bytes of an answer
     HZ      => 99,
     KEEP    => 60,                 # seconds for which samples wait to be asked for
     MEMORY  => 8 * 1024 * 1024,    # bytes of different stacks
@@ -72,7 +72,12 @@ sub stack {
     my ( $self, $pid ) = @_;
     my ($worker) = grep { $_->{pid} == $pid } @{ $self->_collector( worker => $pid )->dump };
     die "there is no worker $pid\n" if !$worker;
-    return $json->encode($worker);
+    my $text = $json->encode($worker);
+    while ( length $text > CHUNK ) {    # a message has a limit, and a name of a sub hardly any
+        splice @{ $worker->{frames} }, 0, 1 + @{ $worker->{frames} } / 2, '...';
+        $text = $json->encode($worker);
+    }
+    return $text;
 }
 
 sub _collector {
@@ -127,6 +132,8 @@ When L</act> has something to do, in monotonic seconds.
 
 =head2 new
 
+  my $sampling = Sirius::Admin::Sampling->new( board => $scoreboard, only => $sub );
+
 =head2 pending
 
 Whether samples are being taken.
@@ -142,7 +149,7 @@ L<Sirius::Profile::Samples/folded>. They are forgotten with the last ones, and a
 
   my $json = $sampling->stack($pid);
 
-What a worker does now, as L<Sirius::Profile::Collector/dump> tells. Dies with a line if there is none, or if the kernel forbids it.
+What a worker does now, as L<Sirius::Profile::Collector/dump> tells; of a stack with very long names the inner part. Dies with a line if there is none, or if the kernel forbids it.
 
 =head1 SEE ALSO
 

@@ -5,7 +5,6 @@
 const EVERY = 500; // ms between two looks
 const PATIENCE = 3000; // ms that an answer may take
 const RECENT = 10; // seconds over which present rates and percentiles are taken
-const ERRORS = { seconds: 60, share: 0.01, least: 5 }; // more 5xx than that in that time are worth a word
 const SAID = 12; // lines of what a failed reload wrote
 
 const REASONS = {
@@ -119,15 +118,11 @@ const plots = Object.entries({
 }).map(([id, options]) => ({ figure: byId(id), plot: new Plot(byId(id), options), words: words[id] }));
 
 const paths = new PathTable(byId('calls'));
-const tiles = new Tiles(byId('workers'), byId('tile'));
+const stack = new StackDialog(byId('stack'));
+const tiles = new Tiles(byId('workers'), byId('tile'), worker => stack.open(worker));
+const profile = new ProfileButton({ button: byId('take'), text: byId('taken'), link: byId('graph') });
 
 const allBuckets = ({ buckets, count }) => [...buckets, [Infinity, count]];
-
-// Final responses, and how many of them are errors
-function counted({ responses }) {
-    const all = [2, 3, 4, 5].reduce((sum, digit) => sum + (responses[digit] || 0), 0);
-    return { responses: all, failed: responses[5] || 0 };
-}
 
 // The first answers have nothing to compare with: their rates are the last ones in the history of the server
 function goOn(sample, before) {
@@ -150,7 +145,6 @@ function record(answer) {
         t,
         first: !before,
         started: answer.started,
-        ...counted(totals),
         rate: rate(counts => counts.requests + (counts.files || 0)),
         errors: rate(counts => counts.responses[5] || 0) || null, // none: nothing red at the ground
         p50: quantile(recent, 0.5),
@@ -180,8 +174,6 @@ async function remember(answer, t) {
             samples.push({
                 t: at,
                 started: row.started,
-                responses: row.responses,
-                failed: row.errors,
                 rate: row.rate,
                 errors: row.error_rate || null,
                 p50: row.p50,
@@ -203,45 +195,12 @@ async function remember(answer, t) {
     }
 }
 
-// Errors of the last minute, if they are more than a few: how many, of how many
-function troubles() {
-    const last = samples[samples.length - 1];
-    const first = samples.find(s => s.t >= last.t - ERRORS.seconds && s.started === last.started);
-    const [failed, all] = [last.failed - first.failed, last.responses - first.responses];
-    return failed >= ERRORS.least && failed > all * ERRORS.share ? [failed, all] : null;
-}
-
 // The line that sums everything up: the worst condition that holds
 function verdict() {
     if (paused) return ['quiet', 'Paused'];
     if (failing) return ['bad', `No answer for ${show.age(now() - failing.since)}: ${failing.why}`];
     if (!status) return ['quiet', 'Connecting'];
-    const { edges = [], edges_wanted: wanted = 0, workers } = status;
-    const { queued } = samples[samples.length - 1];
-    const { reload = {} } = status;
-    const errors = troubles();
-    const up = workers.filter(worker => worker.state === 'idle' || worker.state === 'busy');
-    const ages = workers.filter(worker => worker.began > 0).map(worker => status.now - worker.began);
-    const longest = Math.max(0, ...ages);
-    if (status.stopping) return ['slow', `Stopping, ${show.many(workers.length, 'worker', 'workers')} left`];
-    const stuck = edges.filter(edge => edge.state === 'hanging');
-    const open = edges.filter(edge => edge.state === 'idle' || edge.state === 'busy');
-    if (wanted && !open.length) return ['bad', stuck.length ? 'No edge responds' : 'No edge is serving'];
-    if (!up.length) return ['bad', 'No worker is serving'];
-    if (open.length < wanted) return ['bad', `Serving, with ${open.length} of ${wanted} edges`];
-    if (queued) return ['slow', `${show.many(queued, 'request', 'requests')} waiting for a worker`];
-    if (errors) {
-        const [failed, all] = errors.map(show.count);
-        return ['slow', `Serving, with errors: ${failed} of ${all} responses of the last minute (5xx)`];
-    }
-    if (longest >= SLOW[1]) return ['slow', `Serving, one request has been running for ${show.age(longest)}`];
-    if (reload.loading) return ['start', 'Serving while reloading'];
-    if (workers.some(worker => worker.generation !== workers[0].generation)) {
-        return ['start', 'Serving, switching to the new generation'];
-    }
-    if (reload.last_at && !reload.last_ok) return ['slow', 'Serving the old code: the last reload failed'];
-    if (up.every(worker => worker.state === 'busy')) return ['busy', 'Serving, all workers are busy'];
-    return ['good', 'Serving'];
+    return [status.verdict.mood, show.text(status.verdict.text)];
 }
 
 function drawHeader() {
@@ -363,7 +322,6 @@ function drawResponses({ totals }) {
     fillTable(byId('responses'), [
         ...some.map(([id, name, count]) => [name, [show.count(count), show.percent(count / all)], id]),
         ['Requests', [show.count(totals.requests + (totals.files || 0)), '']],
-        ...totals.files ? [['Of these for files of --static', [show.count(totals.files), '']]] : [],
         ['Refused by the server', [show.count(totals.refused), '']],
         ['Aborted before their end', [show.count(totals.aborted), '']],
         ...totals.slow ? [['Slower than --slow-log', [show.count(totals.slow), '']]] : [],
@@ -445,6 +403,36 @@ function drawEdges(answer) {
     drawCounts('edge-exits', totals.edge_exits, CAUSES, DEATHS);
 }
 
+function drawLanes({ lanes = [], now: present }) {
+    byId('lanes').hidden = !lanes.length;
+    fillTable(byId('lane'), [
+        ['Requests', ['places', 'running', 'waiting', 'longest wait', 'all so far', 'mean wait', 'refused', 'timed out'], 'head'],
+        ...lanes.map(lane => [
+            show.text(lane.name),
+            [
+                ...[lane.limit, lane.running, lane.waiting].map(show.count),
+                lane.waiting_since ? show.age(present - lane.waiting_since) : '–',
+                show.count(lane.requests),
+                lane.requests ? show.seconds(lane.waited / lane.requests) : '–',
+                ...[lane.refused, lane.timed_out].map(show.count),
+            ],
+            lane.waiting ? 'waits' : '',
+        ]),
+    ]);
+}
+
+function drawFiles({ totals }) {
+    const { files, files_bytes: bytes = 0, files_unchanged: unchanged = 0, files_missing: missing = 0 } = totals;
+    byId('files').hidden = !files;
+    fillTable(byId('file'), [
+        ['', ['requests', 'of all', 'sent', 'not modified (304)', 'not found (404)'], 'head'],
+        ['--static', [
+            show.count(files), show.percent(files / (files + totals.requests)), show.bytes(bytes),
+            show.count(unchanged), show.count(missing),
+        ]],
+    ]);
+}
+
 function take(answer) {
     if (status && status.version !== answer.version) location.reload(); // the page may have changed with it
     status = answer;
@@ -463,6 +451,9 @@ function take(answer) {
     drawEdges(answer);
     paths.draw(answer, looks[0].answer);
     drawExceptions(byId('exceptions'), answer);
+    drawLanes(answer);
+    drawFiles(answer);
+    profile.draw(answer.profile || {});
     const { keepalive, ...limits } = answer.totals.limits || {}; // the end of an idle connection is none
     drawCounts('limits', limits, LIMITS);
 }

@@ -25,6 +25,7 @@ class Tile {
         this.element = template.content.firstElementChild.cloneNode(true);
         this.parts = Object.fromEntries(PARTS.map(name => [name, this.element.querySelector(`.${name}`)]));
         this.pulse = this.element.querySelector('.pulse path');
+        this.ask = this.element.querySelector('.ask');
         this.counts = [];
     }
 
@@ -53,8 +54,11 @@ class Tile {
         };
         for (const name of PARTS) put(this.parts[name], texts[name]);
         this.idle = state === 'idle' && !busy;
+        this.worker = worker;
+        this.ask.hidden = !busy;
+        this.ask.setAttribute('aria-label', `stack of worker ${worker.slot}`);
         this.element.className = ['tile', state, busy && 'at-work', last && 'rests', this.idle && 'folds', pace].filter(Boolean).join(' ');
-        this.element.title = [texts.line, texts.client, texts.mark, texts.foot].filter(Boolean).join('\n');
+        this.element.title = [texts.line, texts.client, worker.id && `id ${show.text(worker.id)}`, texts.mark, texts.foot].filter(Boolean).join('\n');
     }
 
     // Requests since the last answer; a dot if none has ended but one is running
@@ -79,9 +83,17 @@ class Tile {
 
 // All workers, in the order of their places
 class Tiles {
-    constructor(list, template) {
+    // `asked` is called with the worker whose tile was clicked while it has a request
+    constructor(list, template, asked) {
+        this.asked = asked;
         Object.assign(this, { list, template, all: new Map() });
+        list.addEventListener('click', event => this.clicked(event.target.closest('.tile')));
         new ResizeObserver(() => this.arrange()).observe(list);
+    }
+
+    clicked(element) {
+        const tile = [...this.all.values()].find(other => other.element === element);
+        if (tile && !tile.ask.hidden && !getSelection().toString()) this.asked(tile.worker);
     }
 
     // As many columns as leave the last row as full as possible

@@ -4,10 +4,11 @@ use strict;
 use warnings;
 use parent 'Sirius::CLI::Command';
 
-use IO::Handle          ();
-use JSON::PP            ();
-use List::Util          qw(max min);
-use POSIX               ();
+use IO::Handle ();
+use JSON::PP   ();
+use List::Util qw(max min);
+use POSIX      ();
+use Sirius::Admin::Verdict;
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::CLI::Top::Client;
@@ -21,7 +22,7 @@ use constant { INTERVAL => 2, PATIENCE => 5 };    # seconds
 # Intervals that + and - choose from, in seconds
 my @STEPS = ( 0.5, 1, 2, 5, 10, 30, 60 );
 
-my $KEYS = 'q quit  SPACE refresh now  + - every %s  ? help';
+my $KEYS = 'q quit  SPACE refresh now  + - every %s  s stack  ? help';
 my @HELP = split /\n/, <<'TEXT';
 Latency  time from the complete request to the last byte of its response
 Queue    part of the latency: the time that requests waited for a free worker
@@ -38,10 +39,12 @@ FOR      time since the request was complete, or since the worker became idle
 REQ/S    requests per second since the last update
 RSS      resident memory of the worker
 OWN      part of it that no other process shares, on screens of 90 columns
+ID       of its request, on screens of 160 columns
 DOING    request line; in brackets what the application reports about it
 
 q        quit, as Ctrl-C does
 SPACE    update now
+s        stack of the worker that is busy for longest, of the next one ...
 + -      lengthen or shorten the interval between two updates
 ?        return to the figures
 TEXT
@@ -74,6 +77,13 @@ my @ROWS = (
     },
     { name => 'once', type => 'bool', text => 'Print the figures once and exit' },
     { name => 'json', type => 'bool', text => 'Print the answer of the server as one line of JSON' },
+    {   name  => 'stack',
+        type  => 'count',
+        min   => 1,
+        max   => 2**22,
+        value => 'PID',
+        text  => 'Print what this worker does now, with its Perl stack, and exit'
+    },
 );
 
 sub main {
@@ -81,6 +91,7 @@ sub main {
     $self->no_more(@words);
     $self->{interval} = $self->given('interval') // INTERVAL;
     $self->_find;
+    return $self->_print_stack( $self->given('stack') ) if defined $self->given('stack');
     $self->_look_or_fail;
     my ( $once, $json ) = map { $self->given($_) } qw(once json);
     return $self->_watch if !$once && !$json && Sirius::CLI::Top::Screen->is_possible;
@@ -108,7 +119,10 @@ sub _draw {
     my @note    = defined $self->{error} ? substr "$self->{error}; trying again", 0, $width : ();
     my $picture = Sirius::CLI::Top::Picture->new( @{$self}{qw(now before)} );
     my $room    = max 0, $height - @note - 1;
-    my @lines   = $self->{explains} ? map { substr $_, 0, $width } @HELP : $picture->lines( $width, $room );
+    my @lines
+        = $self->{explains}         ? map { substr $_, 0, $width } @HELP
+        : defined $self->{stack_of} ? $self->_stack( $width, $room )
+        :                             $picture->lines( $width, $room );
     $#lines = $room - 1 if @lines != $room;    # the keys stay on the last line of the screen
     my @all = ( @note, map( { defined $_ ? $_ : '' } @lines ), $keys );
     return $screen->show( $picture->header($width), @all );
@@ -123,7 +137,9 @@ sub _figures {
     my $error = $@;
     die $error if ref $error && ref $error ne 'HASH';    # it comes from a signal
     return ( undef, ref $error ? $error->{text} =~ s/\A\Q$self->{control}\E: //r : $error ) if !$answer;
-    return ( $answer->{status}, $answer->{error} );
+    my $status = $answer->{status};
+    $status->{verdict} = eval { Sirius::Admin::Verdict->new($status)->worst } if ref $status eq 'HASH';
+    return ( $status, $answer->{error} );
 }
 
 # The admin port, or the control socket of a server that need not have one
@@ -164,6 +180,15 @@ sub _look_or_fail {
     return $self->_look || $self->fail( $self->FAILED, $self->{error} );
 }
 
+# The busy worker after the one whose stack is shown, in the order of the picture; undef after the last
+sub _next_worker {
+    my $self = shift;
+    my @pids = Sirius::CLI::Top::Picture->new( @{$self}{qw(now before)} )->busy;
+    return $pids[0] if !defined $self->{stack_of};
+    my ($at) = grep { $pids[$_] == $self->{stack_of} } 0 .. $#pids;
+    return defined $at ? $pids[ $at + 1 ] : undef;
+}
+
 sub _print {
     my $self = shift;
     if ( $self->given('json') ) {    # in other words than the server's: one line, of ASCII only
@@ -176,6 +201,18 @@ sub _print {
     return;
 }
 
+sub _print_stack {
+    my ( $self, $pid ) = @_;
+    my $stack = eval { $self->_stack_of($pid) };
+    my $error = ref $@ eq 'HASH' ? $@->{text} : $@;
+    chomp $error;
+    $self->fail( $self->FAILED, Sirius::Base::Text->harmless("$self->{admin}: $error") ) if !$stack;
+    print $self->given('json')
+        ? JSON::PP->new->canonical->ascii->encode($stack) . "\n"
+        : map {"$_\n"} Sirius::CLI::Top::Picture->stack($stack);
+    return $self->DONE;
+}
+
 # Shows the last answer until the next one is due. True: the user has pressed q
 sub _quits {
     my ( $self, $screen ) = @_;
@@ -183,16 +220,47 @@ sub _quits {
     while ( ( my $left = $next - now() ) > 0 ) {
         $self->_draw($screen);
         my $key = $screen->key($left);
-        next                                   if !defined $key;
-        return 1                               if $key =~ /\A[qQ]\z/;
-        return 0                               if $key eq q{ };
-        $self->{explains} = !$self->{explains} if $key eq q{?};
-        next                                   if $key !~ /\A[-+]\z/;
+        next     if !defined $key;
+        return 1 if $key =~ /\A[qQ]\z/;
+        return 0 if $key eq q{ };
+        $self->{explains} = !$self->{explains}  if $key eq q{?};
+        $self->{stack_of} = $self->_next_worker if $key eq q{s};
+        next if $key !~ /\A[-+]\z/;
         my @other = grep { $key eq q{+} ? $_ > $self->{interval} : $_ < $self->{interval} } @STEPS;
         $self->{interval} = $key eq q{+} ? $other[0] : $other[-1] if @other;
         $next = min $next, now() + $self->{interval};
     }
     return 0;
+}
+
+# The lines of the worker that was asked for
+sub _stack {
+    my ( $self, $width, $room ) = @_;
+    my $stack = eval { $self->_stack_of( $self->{stack_of} ) };
+    my $error = $@;
+    return Sirius::CLI::Top::Picture->stack( $stack, $width, $room ) if $stack;
+    die $error              if ref $error && ref $error ne 'HASH';    # it comes from a signal
+    $error = $error->{text} if ref $error;
+    chomp $error;
+    return substr Sirius::Base::Text->harmless("worker $self->{stack_of}: $error"), 0, $width;
+}
+
+# What a worker does now; dies with why it is not known
+sub _stack_of {
+    my ( $self, $pid ) = @_;
+    my $stack;
+    if ( defined $self->{control} ) {
+        my $client = Sirius::Control::Client->new( $self->{control}, PATIENCE );
+        my ($answer) = $client->ask( { command => 'profile', dump => 1, worker => $pid } );
+        die "$answer->{error}\n" if !$answer->{ok};
+        ($stack) = @{ $answer->{workers} };
+        die "there is no worker $pid\n" if !$stack;
+    } else {
+        $stack = eval { JSON::PP->new->utf8->decode( $self->{client}->stack($pid) ) };
+        die $@ if !$stack;
+    }
+    die "not an admin port of Sirius\n" if ref $stack ne 'HASH';
+    return $stack;
 }
 
 # What the admin port has to say
@@ -254,6 +322,7 @@ Shows the figures of the status page (L<Sirius::Admin::App>), updated every 2 se
 address it asks the only server of the user, at its control socket (L<Sirius::Control::Place>); that need not have an admin port.
 
   Sirius 0.01, shop.psgi on web1, PID 4711, up 66 min, 14:02:11, rates over 2.0 s
+  State        Serving, one request has been running for 12 s
   Address      http://127.0.0.1:5000/
   Workers      4 wanted, 2 busy, 2 idle
   Requests     812/s, 2xx 800, 4xx 12.0, 3.1 MB/s sent
@@ -268,9 +337,9 @@ address it asks the only server of the user, at its control socket (L<Sirius::Co
      4712   1 idle        0.0 s   268.0  33 MB
      4715   1 idle        0.0 s   271.5  33 MB
 
-  q quit  SPACE refresh now  + - every 2.0 s  ? help
+  q quit  SPACE refresh now  + - every 2.0 s  s stack  ? help
 
-There is a line C<Edge> for each edge process (C<--edges>).
+There is a line C<Edge> for each edge process (C<--edges>), a line C<Lane> for each lane, and C<Files> for those of C<--static>.
 
 Workers that have been busy with one request for longest come first. Latency is the time from the complete request to the last
 byte of its response. Queue is the part of it in which no worker was free. The first update has nothing to compare with: its rates
@@ -297,6 +366,10 @@ Update now.
 =item C<+>, C<->
 
 Lengthen or shorten the interval between two updates: 0.5, 1, 2, 5, 10, 30 or 60 seconds.
+
+=item C<s>
+
+Show the stack of the worker that has been busy for longest, then of the next one, and after the last one the figures.
 
 =item C<?>
 
@@ -337,6 +410,10 @@ Print the figures once and exit.
 =item B<--json>
 
 Print the answer of the server as one line of JSON.
+
+=item B<--stack> I<PID>
+
+Print what this worker does now, with its Perl stack, innermost first, and exit; with C<--json> as JSON.
 
 =item B<-h>, B<--help>
 

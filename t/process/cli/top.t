@@ -258,6 +258,7 @@ Usage: sirius top [options]
   --interval SECONDS  Ask the server again after this time (default: 2)
   --once              Print the figures once and exit
   --json              Print the answer of the server as one line of JSON
+  --stack PID         Print what this worker does now, with its Perl stack, and exit
   -h, --help          Print this help and exit
 HELP
 };
@@ -286,7 +287,7 @@ subtest 'Keys' => sub {
     my $terminal = terminal( 'xterm', '--interval', 60, '--admin', '127.0.0.1:' . $tcp->sockport );
     shows(
         $terminal,
-        qr/\A.*Sirius 1\.23.*\r\nq quit  SPACE refresh now  \+ - every 60 s  \? help\e\[K/s,
+        qr/\A.*Sirius 1\.23.*\r\nq quit  SPACE refresh now  \+ - every 60 s  s stack  \? help\e\[K/s,
         'the keys stand below the picture'
     );
     types( $terminal, '?' );

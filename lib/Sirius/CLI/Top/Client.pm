@@ -17,19 +17,8 @@ use constant {
 
 sub get {
     my ( $self, $path ) = @_;
-    $self->{deadline} = now() + PATIENCE;
-    my $fh = $self->_connect;
-
-    # HTTP/1.0, so that the answer ends with the connection. The request fits the socket's buffer
-    send $fh, "GET $path HTTP/1.0\r\nHost: localhost\r\n\r\n", MSG_NOSIGNAL;
-    my $text = $self->_read($fh);
-    my ( $head, $body ) = split /\r\n\r\n/, $text, 2;
-    die "the connection was closed without an answer\n" if !defined $body;
-    my ( $status, $reason ) = $head =~ m{\AHTTP/1\.\d (\d{3}) ?([^\r\n]*)}
-        or die "not an HTTP server\n";
+    my ( $status, $reason, $body ) = $self->_ask($path);
     die "the answer is $status $reason: not an admin port of Sirius\n" if $status ne '200';
-    my ($length) = $head =~ /^Content-Length: *(\d+)\r?$/im;
-    die "the answer is incomplete\n" if defined $length && $length > length $body;
     return $body;
 }
 
@@ -44,6 +33,15 @@ sub new {
     return bless $address, $class;
 }
 
+sub stack {
+    my ( $self, $pid ) = @_;
+    my ( $status, $reason, $body ) = $self->_ask("/stack.json?pid=$pid");
+    my ($why) = $body =~ /\A(.{1,400})/;
+    die "$why\n" if $status =~ /\A(?:404|503)\z/ && defined $why;
+    die "the answer is $status $reason\n" if $status ne '200';
+    return $body;
+}
+
 sub _addresses {
     my $self = shift;
     return pack_sockaddr_un( $self->{path} ) if defined $self->{path};
@@ -51,6 +49,24 @@ sub _addresses {
         = getaddrinfo( @{$self}{qw(host port)}, { protocol => IPPROTO_TCP, socktype => SOCK_STREAM } );
     die "$error\n" if $error;
     return map { $_->{addr} } @found;
+}
+
+# Status, reason and body of the answer
+sub _ask {
+    my ( $self, $path ) = @_;
+    $self->{deadline} = now() + PATIENCE;
+    my $fh = $self->_connect;
+
+    # HTTP/1.0, so that the answer ends with the connection. The request fits the socket's buffer
+    send $fh, "GET $path HTTP/1.0\r\nHost: localhost\r\n\r\n", MSG_NOSIGNAL;
+    my $text = $self->_read($fh);
+    my ( $head, $body ) = split /\r\n\r\n/, $text, 2;
+    die "the connection was closed without an answer\n" if !defined $body;
+    my ( $status, $reason ) = $head =~ m{\AHTTP/1\.\d (\d{3}) ?([^\r\n]*)}
+        or die "not an HTTP server\n";
+    my ($length) = $head =~ /^Content-Length: *(\d+)\r?$/im;
+    die "the answer is incomplete\n" if $status eq '200' && defined $length && $length > length $body;
+    return ( $status, $reason, $body );
 }
 
 # Connects to the first address that accepts
@@ -120,6 +136,12 @@ Speaks as much HTTP as is needed, over TCP or a unix socket. If there is no answ
   my $body = $client->get($path);
 
 Sends a request on a new connection. Dies with one line unless there is a complete answer with status 200.
+
+=head2 stack
+
+  my $json = $client->stack($pid);
+
+What a worker does now. Dies with a line that says why the server cannot tell.
 
 =head2 new
 

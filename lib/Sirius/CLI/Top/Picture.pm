@@ -7,6 +7,7 @@ use List::Util qw(max);
 use POSIX      qw(strftime);
 use Sirius::Admin::Change;
 use Sirius::Base::Text;
+use Sirius::Profile::Dump;
 
 use constant PATHS => 5;    # in the line of paths
 
@@ -21,8 +22,13 @@ my @COLUMNS = (
     [ RSS    => 6, 80, sub { _number( $_[1]{rss} )     ? Sirius::Base::Text->bytes( $_[1]{rss} )     : '' } ],
     [ OWN    => 6, 90, sub { _number( $_[1]{private} ) ? Sirius::Base::Text->bytes( $_[1]{private} ) : '' } ],
     [ CLIENT => -21, 120, sub { _number( $_[1]{began} ) ? _text( $_[1]{client} ) : '' } ],
+    [ ID     => -32, 160, sub { _number( $_[1]{began} ) ? _text( $_[1]{id} )     : '' } ],
     [ DOING  => 0,   0,   \&_doing ],
 );
+
+sub busy {
+    return map { _number( $_->{pid} ) } grep { _number( $_->{began} ) } shift->_workers;
+}
 
 sub header {
     my ( $self, $width ) = @_;
@@ -46,6 +52,17 @@ sub lines {
 sub new {
     my ( $class, $now, $before ) = @_;
     return bless { change => Sirius::Admin::Change->new( $now, $before ), now => $now }, $class;
+}
+
+# Of a worker, as the admin port tells it
+sub stack {
+    my ( $class, $told, $width, $height ) = @_;
+    my %stack = map { ( $_ => _text( $told->{$_} ) ) } grep { defined $told->{$_} } qw(kind line pid state);
+    $stack{seconds} = _number( $told->{seconds} );
+    $stack{frames}  = [ map { _text($_) } @{ $told->{frames} } ] if ref $told->{frames} eq 'ARRAY';
+    my @lines = map { _cut( $width, $_ ) } split /\n/, Sirius::Profile::Dump->text( \%stack );
+    splice @lines, $height if defined $height && @lines > $height;
+    return @lines;
 }
 
 # "2.3 workers busy, computing 62 % of that, waiting 38 %"
@@ -108,6 +125,19 @@ sub _exceptions {
     return if !$last;
     my $ago = Sirius::Base::Text->age( _number( $self->{now}{time} ) - _number( $last->{at} ) );
     return _number( $all{count} ), "the last $ago ago: " . _text( $last->{text} );
+}
+
+# Files of --static
+sub _files {
+    my $self = shift;
+    my $sent = Sirius::Base::Text->bytes( $self->{change}->rate(qw(totals files_bytes)) );
+    return (
+        $self->_per_second('files') . '/s',
+        "$sent/s sent",
+        map { $self->{change}->growth( totals => $_->[0] ) ? "$_->[1] " . $self->_per_second( $_->[0] ) : () }
+            [ files_unchanged => 304 ],
+        [ files_missing => 404 ]
+    );
 }
 
 sub _for {
@@ -215,9 +245,11 @@ sub _summary {
         ? 'rates over ' . Sirius::Base::Text->duration( $change->seconds )
         : 'rates since the start',
     );
-    my $sent = Sirius::Base::Text->bytes( $change->rate(qw(totals bytes)) );
+    my $sent    = Sirius::Base::Text->bytes( $change->rate(qw(totals bytes)) );
+    my $verdict = ref $now->{verdict} eq 'HASH' ? $now->{verdict} : {};
     return (
         join( ', ', @first ) . ( $now->{stopping} ? ', STOPPING' : '' ),
+        defined $verdict->{text} ? _labelled( State => _text( $verdict->{text} ) ) : (),
         _labelled( Address  => join ' ',                              @listeners ),
         _labelled( Workers  => _number( $now->{wanted} ) . ' wanted', @states ),
         _labelled( Requests => $self->_requests,                      $self->_responses, "$sent/s sent" ),
@@ -226,6 +258,7 @@ sub _summary {
         _labelled( Latency     => $self->_times('latency') ),
         _labelled( Queue       => $self->_times('queue'), _number( $connections->{waiting} ) . ' in it' ),
         map( { _labelled( Lane => $self->_lane($_) ) } $self->_lanes ),
+        _number( $totals->{files} ) ? _labelled( Files => $self->_files ) : (),
         _if_any( Time       => $self->_computing ),
         _if_any( Paths      => $self->_paths ),
         _if_any( Exceptions => $self->_exceptions ),
@@ -282,6 +315,12 @@ in a request for the longest time stand first. The narrower the lines, the fewer
 
 =head1 METHODS
 
+=head2 busy
+
+  my @pids = $picture->busy;
+
+Workers that have a request, the longest first.
+
 =head2 header
 
   my $line = $picture->header($width);
@@ -293,6 +332,12 @@ The line of L</lines> that names the columns.
   my @lines = $picture->lines( $width, $height );
 
 The lines, at most as long and as many as given. Without a limit, all of them.
+
+=head2 stack
+
+  my @lines = Sirius::CLI::Top::Picture->stack( $answer, $width, $height );
+
+What a worker does, of F</stack.json>.
 
 =head2 new
 
