@@ -271,6 +271,27 @@ subtest 'A PID that is none of ours' => sub {
     waitpid $pid, 0;
 };
 
+subtest 'A process that cannot be read' => sub {
+    my $pid = fork // die $!;
+    if ( !$pid ) {
+        { exec qw(sleep 60) }
+        POSIX::_exit(1);
+    }
+    until_true( 20, sub { Sirius::Test::Server::comm($pid) eq 'sleep' } );
+    my $asked    = 0;
+    my $sampling = Sirius::Admin::Sampling->new(
+        board => Board->new($pid),
+        only  => sub { $asked++; return $asked > 1 }
+    );
+    is $sampling->begin, 'begun 10', 'a profile';    # it was none of ours at that moment
+    my $until = time + 0.8;
+    while ( time < $until ) { sleep 0.002; $sampling->act }
+    cmp_ok $asked, '>', 8,  'it is tried again';
+    cmp_ok $asked, '<', 16, 'some times';
+    kill KILL => $pid;
+    waitpid $pid, 0;
+};
+
 subtest 'Long names' => sub {
     my ( $name, $file ) = ( 'P' x 190, "\xff" x 190 );
     my $pid = fork // die $!;

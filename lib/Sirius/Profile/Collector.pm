@@ -9,7 +9,11 @@ use Sirius::Base::Text;
 use Sirius::OS::Sampler;
 use Sirius::Profile::Samples;
 
-use constant TRIES => 5;
+use constant {
+    MANY  => 10,    # failures in a row, after which a process is left alone for a while
+    PAUSE => 1,     # seconds
+    TRIES => 5,
+};
 
 my $BELOW = 'Sirius::Worker::run';    # the sub of the server in which a worker runs the application
 
@@ -107,9 +111,10 @@ sub _rows {
         map     { [ $_, $self->{board}->row($_) ] } $self->{board}->occupied;
 }
 
-# Undef: that process has ended, or cannot be looked at
+# Undef: that process has ended, or cannot be looked at. To find the perl in a process that has mapped much takes long
 sub _sampler {
     my ( $self, $pid ) = @_;
+    return if now() < ( $self->{pause}{$pid} // 0 );
     return $self->{samplers}{$pid}
         //= $self->{only}->($pid) ? eval { Sirius::OS::Sampler->new($pid) } : undef;
 }
@@ -129,8 +134,10 @@ sub _take {
     return if !$holds->();    # it has ended, so the stack may be of another one
     if ( !$labels ) {
         delete $self->{samplers}{$pid};
+        $self->{pause}{$pid} = now() + PAUSE if ++$self->{failures}{$pid} % MANY == 0;
         return $self->{samples}->count('failed');
     }
+    delete $self->{failures}{$pid};
     $self->{samples}->count('taken');
     $self->{samples}->count('cut') if $moved;
     push @$labels, '(server)' if !@$labels;
