@@ -222,6 +222,8 @@ subtest 'Ctrl-C ends it earlier' => sub {
                 return Sirius::Test::Server::slurp("/proc/$command/status") =~ $catches;
             }
         );
+        sleep 0.1;
+        spew( "$dir/priority", getpriority 0, $command );
         kill INT => $command;
         POSIX::_exit(0);
     }
@@ -229,6 +231,8 @@ subtest 'Ctrl-C ends it earlier' => sub {
     waitpid $pid, 0;
     is "$status$out$said", "0no samples: no request was running\n", 'it says what it has';
     cmp_ok time - $begun, '<', 20, 'at once';
+    my $possible = in_child( sub { setpriority 0, 0, -20; getpriority 0, 0 } );
+    is Sirius::Test::Server::slurp("$dir/priority"), $possible, 'it has come before the workers, if it may';
 };
 
 # Who has asked the server may lose patience, and ask again
