@@ -320,6 +320,7 @@ subtest 'another perl' => sub {
     my $pid = perl_of( 'sleep 300', $copy );
     plan skip_all => 'perl is in a library'
         if !until_true( 5, sub { ( readlink "/proc/$pid/exe" // '' ) eq $copy } );
+    until_true( 20, sub { Sirius::Test::Server::slurp("/proc/$pid/maps") =~ / r-xp .*\Q$copy\E\n/ } );
     like refused($pid),
         qr{\Aprocess $pid runs another perl than this command: \Q$copy\E, not the one of \S+; run },
         'with its path';
