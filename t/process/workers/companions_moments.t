@@ -22,7 +22,7 @@ subtest 'the supervisor is killed at any moment' => sub {
         $server->signal('KILL');
         $server->wait_exit;
         until_true( 20, sub { !$server->processes } ) or fail 'a process of the server is left';
-        until_true( 5,  sub { !alive( pids() ) } )    or fail "round $round: something is left";
+        until_true( 5,  sub { !left() } )             or fail "round $round: something is left";
         happened('twice') and fail "round $round: two";
     }
     pass 'nothing is left';

@@ -18,7 +18,7 @@ use Socket     qw(SOCK_STREAM);
 use Test::More ();
 use Sirius::Test::Server;
 
-our @EXPORT = qw(alive events happened jobs jobs_dir none_left pids running start status);
+our @EXPORT = qw(alive events happened jobs jobs_dir left none_left running start status);
 
 use constant APP => "sub { [ 200, [], ['ok'] ] }\n";
 
@@ -77,18 +77,18 @@ sub jobs { return "$^X $dir/jobs.pl" }
 
 sub jobs_dir { return "$dir" }
 
+# Job workers and their children that are there. Among thousands of PIDs there is one that another process has by now
+sub left {
+    my @pids = map { ( split / / )[-1] } grep {/^(?:start|child) /} split /\n/, events();
+    return grep { index( Sirius::Test::Server::slurp("/proc/$_/cmdline"), "$dir" ) >= 0 } alive(@pids);
+}
+
 # A test
 sub none_left {
     my ($name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    my @pids = pids();
-    return Test::More::ok( Sirius::Test::Server::until_true( 5, sub { !alive(@pids) } ),
+    return Test::More::ok( Sirius::Test::Server::until_true( 5, sub { !left() } ),
         $name || 'nothing of it is left' );
-}
-
-# Of all job workers and their children
-sub pids {
-    return map { ( split / / )[-1] } grep {/^(?:start|child) /} split /\n/, events();
 }
 
 # True once a command of this name runs
