@@ -65,8 +65,8 @@ sub with_load {
 
 $server
     = start_server( $APP, '--workers', 2, '--admin', "$dir/admin",
-    qw(--trust-proxy unix --listen 127.0.0.1:0),
-    '--listen', "$dir/sock" );
+    '--control', "$dir/control", qw(--trust-proxy unix --listen 127.0.0.1:0),
+    '--listen',  "$dir/sock" );
 
 subtest 'The stack of a worker' => sub {
     my $client = $server->connect( to => "unix:$dir/sock" );
@@ -110,6 +110,11 @@ subtest 'The stack of a worker' => sub {
         'sirius top --stack';
     like `@top --json --stack $worker->{pid}`, qr/\A\{"frames":\["Shop::/,        'as JSON';
     like `@top --stack 4194303 2>&1`,          qr/: there is no worker 4194303$/, 'and no worker';
+    @top[ -2, -1 ] = ( '--control', "$dir/control" );
+    like `@top --once`, qr/^State        Serving/m, 'by the control socket: the verdict';
+    like `@top --stack $worker->{pid}`, qr/\Aworker $worker->{pid}: GET .*\n    Time::HiRes::sleep \(XS\)\n/,
+        'and the stack';
+    like `@top --stack 4194303 2>&1`, qr/: there is no worker 4194303$/, 'and no worker';
     kill KILL => $worker->{pid};
     $server->{may_crash} = 1;
     ok $server->wait_log(
