@@ -50,16 +50,19 @@ subtest 'requests' => sub {
     my $html = exception(
         "oops\n",
         env => {
-            REQUEST_URI        => '/a?x=1&my_api_key=2',
-            QUERY_STRING       => 'x=1&my_api_key=2',
+            REQUEST_URI        => '/a?x=1&my_api_key=2&p%61ssword=3',
+            QUERY_STRING       => 'x=1&my_api_key=2&p%61ssword=3',
             HTTP_AUTHORIZATION => 'Basic x',
+            HTTP_REFERER       => 'http://localhost/?token=4&y=5',
             HTTP_X_LONG        => 'y' x 5000
         }
     )->html;
-    like $html, qr{<h2>GET /a\?x=1&amp;my_api_key=\[hidden\]</h2>}, 'the line, without secrets';
-    like $html, qr{<dt>my_api_key</dt><dd>\[hidden\]</dd>},         'nor among the parameters';
-    like $html, qr{<dt>authorization</dt><dd>\[hidden\]</dd>},      'and the fields';
-    like $html, qr{<dt>x-long</dt><dd>y{2000} \.\.\.</dd>},         'long ones are cut';
+    like $html, qr{<h2>GET /a\?x=1&amp;my_api_key=\[hidden\]&amp;p%61ssword=\[hidden\]</h2>},
+        'the line, without secrets';
+    like $html, qr{<dt>my_api_key</dt><dd>\[hidden\]</dd>},               'nor among the parameters';
+    like $html, qr{<dt>authorization</dt><dd>\[hidden\]</dd>},            'and the fields';
+    like $html, qr{<dd>http://localhost/\?token=\[hidden\]&amp;y=5</dd>}, 'also of the page before';
+    like $html, qr{<dt>x-long</dt><dd>y{2000} \.\.\.</dd>},               'long ones are cut';
     my $body = sub {
         my ( $type, $text ) = @_;
         open my $in, '<', \$text or die $!;
@@ -76,6 +79,12 @@ subtest 'requests' => sub {
     };
     like $body->( 'application/json', '{"a":"<b>"}' ),
         qr{<dt>application/json</dt><dd>\{&quot;a&quot;:&quot;&lt;b&gt;&quot;\}</dd>}, 'JSON as it is';
+    like $body->( 'application/json',
+        '{"user":{"x":1,"password":"a\"}b"},"tokens":["c","d"],"pwd":12,"y":3}' ),
+        qr/&quot;x&quot;:1,&quot;password&quot;:&quot;\[hidden\]&quot;},&quot;tokens&quot;:&quot;\[hidden\]&quot;,&quot;pwd&quot;:&quot;\[hidden\]&quot;,&quot;y&quot;:3}/,
+        'without secrets';
+    like $body->( 'application/xml', '<a><password>x</password><b>y</b></a>' ),
+        qr{&lt;password&gt;\[hidden\]&lt;/password&gt;&lt;b&gt;y&lt;}, 'nor of XML';
     like $body->( 'application/x-www-form-urlencoded', 'a=1&a=2' ),
         qr{<dt>a</dt><dd>1</dd>\s*<dt>a</dt><dd>2</dd>}, 'a form';
     like $body->( 'image/png',  "\x89PNG" ),    qr{<dt>image/png</dt><dd>4 bytes</dd>},      'no picture';
@@ -85,9 +94,14 @@ subtest 'requests' => sub {
 subtest 'hostile exceptions' => sub {
     my $deep = {};
     $deep->{me} = $deep;
-    like exception($deep)->plain,                  qr/\AException of HASH/,     'one that has itself';
-    like exception( 'x' x 100_000 )->plain,        qr/x{16000}\n/,              'much text';
+    like exception($deep)->plain,                     qr/\AException of HASH/,   'one that has itself';
+    like exception( 'x' x 100_000 )->plain,           qr/x{16000}\n/,            'much text';
+    like exception( 'x' . "\xc3\xa9" x 9000 )->plain, qr/x(?:\xc3\xa9){7999}\n/, 'cut between characters';
+    like exception( bless { password => 'x', pin => 'y' }, 'Data' )->plain,
+        qr/"password" => "\[hidden\]",\n.*"pin" => "y"/, 'one with a secret';
     like exception( bless [], 'No::Text' )->plain, qr/cannot be shown as text/, 'one that dies';
+    like exception("\xc2\x9b2J \xc3\x9b")->terminal(0), qr/\\x9b2J \xc3\x9b\n/,
+        'a control character of UTF-8';
     like exception("\e]0;title\a<")->terminal(1), qr/\\x1b\]0;title\\x07</,
         'one that would steer the terminal';
     unlike exception('<script>')->html, qr/<script/,           'one that would be markup';

@@ -22,7 +22,9 @@ use constant {
 };
 
 my $SOURCE = 'Sirius::Dev::Source';
-my $SECRET = qr/pass(?:w|ph)|secret|token|api[-_]?key|authorization|cookie|session|csrf/i;
+my $SECRET
+    = qr/pass(?:w|ph|code)|pwd|secret|token|(?:api|private)[-_]?key|authorization|credential|cookie|session|csrf/i;
+my $QUOTED = qr/"(?:[^"\\]|\\.)*+"/s;
 
 # What is meant by the words of Plack::Middleware::Lint
 my $EXAMPLE = q{[ 200, [ 'Content-Type' => 'text/plain' ], ['Hello'] ]};
@@ -121,7 +123,7 @@ sub _body {
         $input->read( my $body, $length );
         $body;
     };
-    return _pairs( $type => $text // "$length bytes" );
+    return _pairs( $type => defined $text ? _without_secrets($text) : "$length bytes" );
 }
 
 # The data of an object that does not say itself what it is
@@ -130,7 +132,9 @@ sub _dumped {
     require Data::Dumper;
     my $dumper = Data::Dumper->new( [$error] )->Indent(1)->Maxdepth(3)->Sortkeys(1)->Terse(1)->Useqq(1);
     my $text   = eval { $dumper->Dump };
-    return defined $text ? $SOURCE->bytes($text) : ref $error;
+    return ref $error if !defined $text;
+    $text =~ s/^(\s*"[^"]*$SECRET[^"]*" => )(?:$QUOTED|-?\d[\w.]*)/$1"[hidden]"/mg;
+    return $SOURCE->bytes($text);
 }
 
 # What calls each other in one sub by its blocks of eval is one place
@@ -155,6 +159,12 @@ sub _is_own {
     my ( $package, $file ) = @$call;
     return 0 if $package =~ /\A(?:Plack(?!::Sandbox\b)|Sirius)(?:::|\z)/ || !defined $file || !-f $file;
     return $self->{files}->is_inside( File::Spec->rel2abs($file) );
+}
+
+# By its name, which of a URL may be escaped
+sub _is_secret {
+    my $name = shift;
+    return $name =~ s/%([[:xdigit:]]{2})/chr hex $1/ger =~ $SECRET ? 1 : 0;
 }
 
 # A table of names and values
@@ -184,7 +194,7 @@ sub _message {
         $lines[-1] = "\t($left " . ( $left == 1 ? 'call' : 'calls' ) . ' in code of others)';
     }
     $text = join "\n", @lines;
-    return length $text ? substr $text, 0, TEXT_MAX : 'unknown error';
+    return length $text ? $SOURCE->cut( $text, TEXT_MAX ) : 'unknown error';
 }
 
 # The first names of the packages: Plack, not Plack::Middleware::Lint
@@ -197,9 +207,9 @@ sub _pairs {
     my @pairs = @_;
     my @shown;
     while ( my ( $name, $value ) = splice @pairs, 0, 2 ) {
-        $value = $name =~ $SECRET ? '[hidden]' : $SOURCE->bytes( $value // '' ) if length( $value // '' );
+        $value = _is_secret($name) ? '[hidden]' : $SOURCE->bytes( $value // '' ) if length( $value // '' );
         push @shown, $SOURCE->bytes($name),
-            length( $value // '' ) > VALUE_MAX ? substr( $value, 0, VALUE_MAX ) . ' ...' : $value // '';
+            length( $value // '' ) > VALUE_MAX ? $SOURCE->cut( $value, VALUE_MAX ) . ' ...' : $value // '';
     }
     return @shown;
 }
@@ -256,13 +266,13 @@ sub _request {
         [ 'Body'  => [ _body($env) ] ],
         [   'Headers' => [
                 _pairs(
-                    map { ( lc s/\AHTTP_//r =~ tr/_/-/r => $env->{$_} ) } sort grep {/\AHTTP_/} keys %$env
+                    map       { ( lc s/\AHTTP_//r =~ tr/_/-/r => _url( $env->{$_}, $_ ne 'HTTP_REFERER' ) ) }
+                    sort grep {/\AHTTP_/} keys %$env
                 )
             ]
         ],
     );
-    my $uri = $env->{REQUEST_URI} // '';
-    $uri =~ s/([?&][^=&]*(?:$SECRET)[^=&]*=)[^&]*/$1\[hidden]/g;
+    my $uri = _url( $env->{REQUEST_URI} // '' );
     return { line => "$env->{REQUEST_METHOD} $uri", parts => [ grep { @{ $_->[1] } } @parts ] };
 }
 
@@ -279,6 +289,21 @@ sub _text {
         $text .= $SOURCE->printable("$place->{short}:$place->{line}$sub") . "\n"
             . $SOURCE->text( $paint, $place->{line}, @{ $place->{source} } );
     }
+    return $text;
+}
+
+# Its parameters may be secrets, if it is a URL
+sub _url {
+    my ( $url, $is_none ) = @_;
+    return $url if $is_none;
+    return $url =~ s/([?&;]([^=&;]*)=)([^&;]*)/$1 . ( _is_secret($2) ? '[hidden]' : $3 )/ger;
+}
+
+# Members of JSON, elements of XML
+sub _without_secrets {
+    my $text = shift;
+    $text =~ s/("[^"]*$SECRET[^"]*"\s*+:\s*+)(?:$QUOTED|\[[^\]]*+\]?|\{[^}]*+\}?|[^\s,\]}]++)/$1"[hidden]"/g;
+    $text =~ s/(<[\w:.-]*$SECRET[^>]*>)[^<]++/$1\[hidden]/g;
     return $text;
 }
 

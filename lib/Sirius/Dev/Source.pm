@@ -17,6 +17,15 @@ sub bytes {
     return length $text ? $text : 'unknown error';
 }
 
+# The first bytes, without a part of a character at their end
+sub cut {
+    my ( $class, $text, $max ) = @_;
+    return $text if length $text <= $max;
+    my $part = substr $text, 0, $max;
+    $part =~ s/[\xc0-\xff][\x80-\xbf]{0,3}\z// if substr( $text, $max, 1 ) =~ /[\x80-\xbf]/;
+    return $part;
+}
+
 # For HTML. What is no UTF-8 is taken for Latin-1
 sub escaped {
     my ( $class, $text ) = @_;
@@ -45,7 +54,7 @@ sub lines {
         last if $. > $at + $around;
         next if $. < $at - $around;
         $line =~ s/\s+\z//;
-        push @lines, [ $. + 0, substr $line, 0, LINE_MAX ];
+        push @lines, [ $. + 0, $class->cut( $line, LINE_MAX ) ];
     }
     close $fh;
     return @lines;
@@ -69,10 +78,13 @@ sub painter {
     };
 }
 
-# Without what a terminal would obey
+# Without what a terminal would obey, which of UTF-8 is a character and of Latin-1 a byte
 sub printable {
     my ( $class, $text ) = @_;
-    return $text =~ s/([\0-\x08\x0b-\x1f\x7f])/sprintf '\x%02x', ord $1/ger;
+    my $is_utf8 = utf8::decode($text);
+    $text =~ s/([\0-\x08\x0b-\x1f\x7f-\x9f])/sprintf '\x%02x', ord $1/ge;
+    utf8::encode($text) if $is_utf8;
+    return $text;
 }
 
 # The lines for a terminal
@@ -124,6 +136,12 @@ What the pages and texts about errors have in common. Texts are bytes.
 =head2 bytes
 
   my $text = Sirius::Dev::Source->bytes($exception);
+
+=head2 cut
+
+  my $text = Sirius::Dev::Source->cut( $text, 400 );
+
+So many bytes at most, and no part of a character.
 
 =head2 escaped, printable
 
