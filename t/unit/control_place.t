@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use File::Temp ();
 use IO::Socket::UNIX;
+use Socket qw(AF_UNIX SOCK_STREAM pack_sockaddr_un);
 use Test::More;
 use Sirius::Control::Place;
 
@@ -42,6 +43,9 @@ subtest 'a place of its own' => sub {
     is $own->( '',             "$session" ), "$session/sirius-$$.control", 'of the session';
     is $own->( "$open",        "$session" ), "$session/sirius-$$.control", 'not where others may write';
     is $own->( 'relative',     "$session" ), "$session/sirius-$$.control", 'nor at a relative path';
+    my $long = "$unit/" . 'x' x 80;
+    mkdir $long, oct 700 or die $!;
+    is $own->( $long, "$session" ), "$session/sirius-$$.control", 'nor at a path that is too long';
     symlink "$open", "$open/link" or die $!;
     is $own->( "$open/link", "$session" ), "$session/sirius-$$.control", 'nor behind a link';
 SKIP: {
@@ -61,13 +65,13 @@ subtest 'what is found' => sub {
     my ( $session, $elsewhere ) = ( folder( oct 700 ), folder( oct 755 ) );
     local $ENV{XDG_RUNTIME_DIR} = "$session";
     my @server
-        = map { IO::Socket::UNIX->new( Local => $_, Listen => 1 ) or die $! } "$session/sirius-10.control",
+        = map { IO::Socket::UNIX->new( Local => $_, Listen => 9 ) or die $! } "$session/sirius-10.control",
         "$elsewhere/sirius-9.control";
     close( IO::Socket::UNIX->new( Local => "$session/sirius-11.control", Listen => 1 ) );
     open my $file, '>', "$session/sirius-12.control" or die $!;
     my $found = sub {
-        return join q( ),
-            map {"$_->{pid}"} grep { $_->{path} =~ m{\A(?:\Q$session\E|\Q$elsewhere\E)/} } $place->all;
+        my @paths = map { $_->{path} } $place->all;
+        return join q( ), sort { $a <=> $b } map {m{\A(?:\Q$session\E|\Q$elsewhere\E)/sirius-(\d+)}} @paths;
     };
     is $found->(), '10', 'one that listens in a usual place, none that was left behind';
     $table
@@ -77,6 +81,14 @@ subtest 'what is found' => sub {
         . row("$elsewhere/other.control")
         . "rubbish\n";
     is $found->(), '9 10', 'and those that listen elsewhere, each once';
+    is join( q( ), map { $_->{pid} } grep { $_->{path} =~ m{\A\Q$session\E/} } $place->all ), $$,
+        'whatever the name, the PID is that of who listens';
+    socket my $full, AF_UNIX, SOCK_STREAM, 0 or die $!;
+    bind $full, pack_sockaddr_un("$session/sirius-1.control") or die $!;
+    listen $full, 0 or die $!;
+    my $waits = IO::Socket::UNIX->new( Peer => "$session/sirius-1.control" ) or die $!;
+    is $found->(), $> ? '9 10' : '1 9 10', 'if its queue is full, the process has to be of its user';
+    unlink "$session/sirius-1.control";
     $place->own;
     ok !-e "$session/sirius-11.control", 'the next start takes away what was left behind';
     ok -e "$session/$_", "but not $_" for 'sirius-10.control', 'sirius-12.control';

@@ -21,7 +21,7 @@ sub ask {
     my $line   = $self->_talk($request);
     my $answer = eval { JSON::PP->new->utf8->decode($line) };
     _fail( refused => "$self->{path} is not the control socket of a Sirius server" ) if ref $answer ne 'HASH';
-    return $answer, $line;
+    return _harmless($answer), $line;
 }
 
 sub new {
@@ -79,6 +79,19 @@ sub _connect {
 sub _fail {
     my ( $kind, $text ) = @_;
     die { kind => $kind, text => $text };
+}
+
+# Root may ask a socket of any user, and shows the answer in a terminal
+sub _harmless {
+    my $value = shift;
+    if ( ref $value eq 'HASH' ) {
+        %$value = map { _harmless($_) } %$value;
+    } elsif ( ref $value eq 'ARRAY' ) {
+        $_ = _harmless($_) for @$value;
+    } elsif ( !ref $value && defined $value && $value =~ /[^\n\t\x20-\x7e\xa0-\x{10ffff}]/ ) {
+        $value =~ s/([^\n\t\x20-\x7e\xa0-\x{10ffff}])/sprintf '\x%02x', ord $1/ge;
+    }
+    return $value;
 }
 
 # The seconds left for a step, undef for no limit

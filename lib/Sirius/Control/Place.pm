@@ -6,13 +6,15 @@ use warnings;
 use Errno      qw(ECONNREFUSED);
 use Fcntl      qw(F_SETFL O_NONBLOCK);
 use File::Spec ();
+use Sirius::Base::Text;
 use Sirius::OS::Proc;
-use Socket qw(AF_UNIX SOCK_STREAM pack_sockaddr_un);
+use Socket qw(AF_UNIX SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
 
 use constant {
-    ACCEPTS   => 0x10000,    # of linux/net.h
-    NONE      => 'none',     # instead of a path: no socket
-    STALE_MAX => 64,         # sockets that servers which were killed have left behind, removed at a start
+    ACCEPTS    => 0x10000,    # of linux/net.h
+    FOLDER_MAX => 76,         # bytes, so that the path of a socket is short enough, also before a rename
+    NONE       => 'none',     # instead of a path: no socket
+    STALE_MAX  => 64,         # sockets that servers which were killed have left behind, removed at a start
 };
 
 my $NAME = qr{sirius-([1-9]\d{0,9})[.]control};
@@ -23,8 +25,10 @@ sub all {
     for my $path ( _listening(), map { _left_in($_) } _folders() ) {
         my $uid = ( lstat $path )[4];
         next if !defined $uid || !-S _ || $> && $uid != $>;
-        my ($pid) = $path =~ /$NAME\z/;
-        $found{$path} //= { path => $path, pid => $pid + 0, uid => $uid } if !_fault($path);
+        my ($named) = $path =~ /$NAME\z/;
+        my ( $fault, $pid ) = _asked($path);
+        next if $fault || !defined $pid && !_is_of( $named, $uid );
+        $found{$path} //= { path => $path, pid => ( $pid || $named ) + 0, uid => $uid };
     }
     my @all = sort { $a->{pid} <=> $b->{pid} || $a->{path} cmp $b->{path} } values %found;
     return @all;
@@ -68,31 +72,40 @@ sub own {
 sub words {
     my ( $class, $server ) = @_;
     my ( $title, $user )   = ( Sirius::OS::Proc->text("/proc/$server->{pid}/cmdline"), '' );
-    my ($app) = $title =~ /\Asirius: supervisor ([^\0]+)/;
+    my ($app) = Sirius::Base::Text->harmless( $title =~ s/\0.*//sr ) =~ /\Asirius: supervisor (.+)/;
     my $uid = $server->{uid} // $>;
     $user = ', user ' . ( getpwuid($uid) // $uid ) if $uid != $>;
     return "PID $server->{pid}" . ( defined $app ? " $app" : '' ) . $user;
 }
 
-# For users without a folder of their own that lasts as long as the machine runs
-sub _fallback { return File::Spec->catdir( File::Spec->tmpdir, "sirius-$>" ) }
-
-# Why nobody can be asked there; undef if somebody can
-sub _fault {
+# Why nobody can be asked there; else 0 and who would answer, as far as the kernel knows: anybody may choose a name
+sub _asked {
     my $path = shift;
     return 'the path is too long' if length $path > 107;
-    socket my $fh, AF_UNIX, SOCK_STREAM, 0 or return $!;
+    socket my $fh, AF_UNIX, SOCK_STREAM, 0 or return $! + 0;
     fcntl $fh, F_SETFL, O_NONBLOCK;
-    return if connect( $fh, pack_sockaddr_un($path) ) || $!{EAGAIN};    # its queue may be full
-    return $! + 0;
+    connect $fh, pack_sockaddr_un($path)
+        or return $!{EAGAIN} ? 0 : $! + 0;    # its queue may be full
+    my $cred = getsockopt $fh, SOL_SOCKET, SO_PEERCRED;
+    return 0, defined $cred ? ( unpack 'L3', $cred )[0] : 0;
 }
+
+# For users without a folder of their own that lasts as long as the machine runs
+sub _fallback { return File::Spec->catdir( File::Spec->tmpdir, "sirius-$>" ) }
 
 # Folders of this user, the first of which a server uses: that of the unit, of the session, of the machine
 sub _folders {
     my ($unit) = split /:/, $ENV{RUNTIME_DIRECTORY} // '';
-    my @own    = grep { length( $_ // '' ) && m{\A/} && _is_own($_) } $unit, $ENV{XDG_RUNTIME_DIR},
+    my @own    = grep { length( $_ // '' ) && length $_ <= FOLDER_MAX && m{\A/} && _is_own($_) } $unit,
+        $ENV{XDG_RUNTIME_DIR},
         $> ? () : '/run';
     return @own, grep { _is_private($_) } _fallback();
+}
+
+# When its queue is full, the kernel does not say who it is
+sub _is_of {
+    my ( $pid, $uid ) = @_;
+    return ( ( stat "/proc/$pid" )[4] // -1 ) == $uid;
 }
 
 # Nobody else may put something there
@@ -133,7 +146,8 @@ sub _tidy {
     my @left   = _left_in($folder);
     $#left = STALE_MAX - 1 if @left > STALE_MAX;
     for my $path ( grep { ( lstat $_ )[4] == $> && -S _ } @left ) {
-        unlink $path if ( _fault($path) // 0 ) == ECONNREFUSED;
+        my ($fault) = _asked($path);
+        unlink $path if $fault eq ECONNREFUSED;
     }
     return;
 }
@@ -158,7 +172,7 @@ nobody else may write: the first one of C<RUNTIME_DIRECTORY>, which systemd sets
 F<sirius-UID> in the directory for temporary files, which it makes with mode 0700. If there is none, it has no socket.
 
 Sockets are found by F</proc/net/unix>, wherever they are, and by the names in these directories. A user sees those of his own servers, and
-root all. A server that was killed leaves its socket behind: nobody listens there, so it is not found, and a later start removes it.
+root all. The PID is that of the process that listens, whatever the name of its socket. A server that was killed leaves its socket behind: nobody listens there, so it is not found, and a later start removes it.
 
 =head1 METHODS
 

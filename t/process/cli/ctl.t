@@ -212,6 +212,15 @@ subtest 'Something else listens there' => sub {
     waitpid $pid, 0;
 };
 
+subtest 'A server of somebody else, found by root' => sub {
+    my $path = "$dir/hostile";
+    my $fake = fake( $path, sub { $_[1]->( { ok => 0, error => "\e]0;title\a \x{9b}2J \x{e4}\n" } ) } );
+    like join( '', ( ctl( '--control', $path, 'status' ) )[ 1, 2 ] ),
+        qr/\\x1b\]0;title\\x07 \\x9b2J \xc3\xa4$/m,
+        'does not steer the terminal';
+    kill KILL => $fake;
+};
+
 # --- a real server; its application says what is in a file ---
 
 my $module = "$dir/Version.pm";
