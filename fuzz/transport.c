@@ -469,7 +469,7 @@ static void tls_open(void)
     s.listeners[0].is_unix = true;
     s.n_listeners = 1;
     MUST(sr_edge_new(&tls_edge, &s) == 0);
-    MUST(tls_edge->engine->tls || (tls_edge->engine->tls = sr_tls_new()));
+    MUST(tls_edge->engine->tls || (tls_edge->engine->tls = sr_tls_new(false)));
     tls_lobby = sr_door_name(lobby);
     tls_load(0);
     tls_context = SSL_CTX_new(TLS_client_method());

@@ -9,6 +9,7 @@
 #include "edge/keeper.h"
 #include "edge/rights.h"
 #include "edge/sandbox.h"
+#include "h2/h2.h"
 #include "net/needed.h"
 #include "net/pidfd.h"
 #include "net/tempfile.h"
@@ -273,6 +274,11 @@ static int run_edge(sr_setup *s)
     sr_edge *edge;
     if (!has_calls())
         return 1;
+    if (s->http2 && !sr_h2_built()) {
+        fprintf(stderr, "sirius-edge: --enable-http2: this build has no HTTP/2: install libnghttp2-dev, then "
+                        "build Sirius again\n");
+        return 1;
+    }
     if (s->barrier >= 0 && !barrier_opens(s))
         return 0;
     if (!open_mounts(s, s->mounts) || !open_mounts(s, s->webroot))

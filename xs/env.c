@@ -356,6 +356,13 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_worker_request
     SvIV_set(env->serial, (IV)s->turn.serial);
 }
 
+/* Other requests use the connection of a stream as well, so that no application can have its socket. */
+static void io_remove(pTHX_ HV *env, const sr_worker_request *r)
+{
+    if (r->request->version == SR_HTTP_2)
+        (void)hv_delete_ent(env, keys[KEY_IO], G_DISCARD, SvSHARED_HASH(keys[KEY_IO]));
+}
+
 /*
  * For a request that fits no shape: ENVPOOL_FIELDS or more fields, repeated or very long names, or a host
  * from the target without a Host field.
@@ -391,6 +398,7 @@ static SV *env_alone(pTHX_ sirius *s, const sr_worker_request *r)
             if (all[i].at)
                 put_repeatable(aTHX_ env.hv, fact_keys[i], all[i]);
     }
+    io_remove(aTHX_ env.hv, r);
     sirius_input_forget(aTHX_ & env.input); /* the layer keeps the bytes */
     SvREFCNT_dec(env.serial);               /* and the lazy values this */
     s->turn.env.pooled = NULL;
@@ -480,6 +488,7 @@ SV *sirius_env_make(pTHX_ sirius *s, const sr_worker_request *r)
     fixed_set(aTHX_ s, env, r);
     for (unsigned i = 0; i < list.n; i++)
         envpool_set(aTHX_ & env->slots[FIXED + i], values[i].at, values[i].len);
+    io_remove(aTHX_ env->hv, r);
     s->turn.env.pooled = env;
     s->turn.env.hv = env->hv;
     return envpool_ref(aTHX_ env);

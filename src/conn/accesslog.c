@@ -59,7 +59,7 @@ static sr_logoutcome outcome_of(const sr_engine *e, const sr_exchange *x, bool a
         .queue_ns = given ? x->given_at - x->ready_at + x->before_ns : -1,
         .app_ns = given ? (x->back_at > x->given_at ? x->back_at : e->now) - x->given_at : -1,
         .aborted = aborted,
-        .kept = c->state == SR_CONN_FLUSH && !c->close_after,
+        .kept = c->state == SR_CONN_STREAMS || (c->state == SR_CONN_FLUSH && !c->close_after),
         .nth = c->requests ? c->requests - 1 : 0,
     };
 }

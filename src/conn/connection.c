@@ -4,6 +4,7 @@
 #include "account.h"
 #include "deadline.h"
 #include "engine.h"
+#include "protocol.h"
 #include "pump.h"
 #include "trouble.h"
 
@@ -24,6 +25,7 @@ sr_conn *sr_conn_new(int fd, const sr_peer *peer, uint8_t listener)
     sr_link_init(&c->deadline.link);
     sr_link_init(&c->all);
     sr_link_init(&c->buffered);
+    sr_link_init(&c->due);
     return c;
 }
 
@@ -82,8 +84,15 @@ void sr_conn_enter(sr_engine *e, sr_conn *c)
     e->capacity.high += c->source.fd >= e->capacity.scarce;
 }
 
+static void session_over(sr_conn *c)
+{
+    if (c->session)
+        c->protocol->over(c);
+}
+
 void sr_conn_forget(sr_engine *e, sr_conn *c)
 {
+    session_over(c);
     for (sr_exchange *x = c->exchange; x; x = x->older)
         sr_exchange_abandon(e, x);
     sr_deadline_clear(e, c);
@@ -91,6 +100,7 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
     e->n_tunnels -= c->state == SR_CONN_TUNNEL;
     sr_pump_free(e, c);
     sr_link_remove(&c->buffered);
+    sr_link_remove(&c->due);
     sr_link_remove(&c->all);
     e->n_conns--;
     e->capacity.high -= c->source.fd >= e->capacity.scarce;
@@ -141,6 +151,7 @@ static void reset(const sr_conn *c)
 
 void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
 {
+    session_over(c);
     for (sr_exchange *x = c->exchange; x; x = x->older)
         sr_exchange_abandon(e, x); /* the owner of its request may supply values for the log line */
     /* without a reset, what was sent of a response, or what the application has written to psgix.io, could look complete */

@@ -75,6 +75,8 @@ typedef struct sr_conn {
     sr_peer peer;         /* as accept or the PROXY protocol has said */
     sr_deadline deadline; /* of idleness, a head, a write, a handshake, lingering */
     sr_link all;          /* in sr_engine.all */
+    sr_link due;          /* in sr_engine.due, or alone */
+    void *session;        /* private to the protocol, see sr_protocol.over; NULL: none */
     sr_link
         buffered; /* in sr_arrivals.buffered: bytes of the next request were read and wait; in HANDSHAKE in
                            sr_handshakes.ready or endings; or alone */

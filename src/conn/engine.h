@@ -59,10 +59,13 @@ typedef struct sr_engine {
     bool (*shed)(void *with, int64_t oldest);
     /* this edge can't accept now: others should look at the listeners */
     void (*stuck)(void *with);
+    /* the client of an exchange with a slot, on a connection in SR_CONN_STREAMS, has taken more of the response */
+    void (*drained)(void *with, sr_exchange *x);
     /* the handshake of a connection, which is about to be closed, has failed; `words` as of sr_transport_ops.failure */
     void (*failed)(void *with, const sr_conn *c, sr_failure why, const char *words);
 
     const struct sr_protocol *protocol; /* that of connections which enter; set by the owner, likewise */
+    const struct sr_protocol *streams;  /* HTTP/2; NULL: there is none */
 
     /* engine.c */
     sr_loop loop;
@@ -80,6 +83,8 @@ typedef struct sr_engine {
 
     /* connection.c */
     sr_link all; /* every connection */
+    sr_link
+        due; /* those whose protocol has something to send when a step of the loop ends, see sr_due_send */
     uint64_t n_conns;
     uint64_t n_tunnels; /* of them, in TUNNEL */
 
@@ -93,6 +98,7 @@ typedef struct sr_engine {
     sr_spools spools;
     sr_leased leased;
     sr_joined joined;
+    sr_buffer lines; /* scratch: a head as lines */
 
     sr_tls *tls; /* for listeners with is_tls; NULL: there is none. Set by the owner, and owned here */
 

@@ -19,6 +19,7 @@ struct sr_engine;
 
 typedef struct sr_exchange {
     struct sr_conn *conn;
+    void *stream;                       /* private to the protocol */
     struct sr_exchange *older, **place; /* of the connection: the one before it; what points to this one */
     sr_deadline deadline;               /* of its body, the queue, the call, the stream */
     uint32_t slot;                      /* slot + 1 of the request in the queue; 0: it is not there */

@@ -104,13 +104,18 @@ static void expire_conn(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t
     case SR_DEADLINE_HEAD:
         if (late(e, at, STOOD_STILL_NS))
             sr_deadline_set(e, c, kind);
+        else if (c->state == SR_CONN_STREAMS)
+            sr_conn_close(e, c, SR_CLOSED_HEAD);
         else if (c->state == SR_CONN_IDLE) /* no byte of a request has come, so there is nothing to answer */
             sr_linger(e, c, idle_why(e, SR_CLOSED_HEAD));
         else
             sr_conn_refuse(e, c, 408, SR_REFUSED_HEADER_TIMEOUT);
         break;
     case SR_DEADLINE_IDLE:
-        idle_over(e, c);
+        if (c->state == SR_CONN_STREAMS)
+            c->protocol->drain(e, c);
+        else
+            idle_over(e, c);
         break;
     case SR_DEADLINE_WRITE:
         stalled(e, c, at);

@@ -127,5 +127,13 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
     over(e, c);
     sr_counters_add(&e->row->counters.handshakes, 1);
     sr_deadline_set(e, c, SR_DEADLINE_HEAD);
+    if (c->transport->h2) {
+        c->protocol = e->streams;
+        if (!c->protocol->begin(e, c)) {
+            sr_trouble_lost(e, ENOMEM);
+            sr_conn_close(e, c, SR_CLOSED_ERROR);
+            return SR_INTAKE_WAIT;
+        }
+    }
     return c->protocol->read(e, c, task); /* the first request may have come with the end of the handshake */
 }

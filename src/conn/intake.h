@@ -21,6 +21,7 @@ typedef struct sr_arrivals {
     /* of the protocol; others read it, and accept.c sets what is fresh */
     sr_request request; /* scratch of the parser, and of conn/client.h */
     sr_forwarded forwarded;
+    sr_buffer head;          /* of a request that came as fields (h2/request.h), until it is taken or kept */
     struct sr_conn *current; /* connection of the task at hand; NULL: none */
     bool in_scratch;         /* the bytes of the task lie in scratch, not in current->in */
     size_t used;             /* bytes of the view that are the request */

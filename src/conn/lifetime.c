@@ -4,6 +4,7 @@
 #include "deadline.h"
 #include "expire.h"
 #include "listener.h"
+#include "protocol.h"
 #include "relay.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int lifeline)
     e->intake.scratch = scratch;
     e->config = *config;
     sr_link_init(&e->all);
+    sr_link_init(&e->due);
     sr_leased_init(&e->leased);
     sr_link_init(&e->intake.buffered);
     sr_link_init(&e->handshakes.ready);
@@ -67,6 +69,8 @@ void sr_engine_free(sr_engine *e)
     sr_exchanges_free(&e->exchanges);
     sr_tls_free(e->tls);
     sr_buffer_free(&e->joined.bytes);
+    sr_buffer_free(&e->lines);
+    sr_buffer_free(&e->intake.head);
     free(e->intake.scratch);
     free(e);
 }
@@ -89,6 +93,15 @@ static bool only_tunnels(sr_engine *e)
         if (sr_relay_busy(SR_LIST_ENTRY(l, sr_conn, all)))
             return false;
     return true;
+}
+
+void sr_engine_drain_streams(sr_engine *e)
+{
+    for (sr_link *l = e->all.next; l != &e->all; l = l->next) {
+        sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
+        if (c->state == SR_CONN_STREAMS)
+            c->protocol->drain(e, c);
+    }
 }
 
 /*

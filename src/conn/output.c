@@ -315,3 +315,51 @@ sr_flush sr_output_flush(sr_output *o, int socket, uint64_t *sent)
             return SR_FLUSH_SHORT;
     }
 }
+
+/* From the file. 0: it is stalled; -1: it is too short. */
+static ssize_t take_file(sr_output *o, char *to, size_t len)
+{
+    ssize_t n;
+    if (o->fd < 0)
+        return -1;
+    if (o->stalled)
+        return 0;
+    do
+        n = pread(o->fd, to, o->file_left < len ? (size_t)o->file_left : len, o->offset);
+    while (n < 0 && errno == EINTR);
+    if (!o->spool && !sr_link_alone(&o->leased) && !sr_lease_holds(o->fd)) {
+        stall(o);
+        return 0;
+    }
+    if (n <= 0)
+        return -1;
+    o->offset += n;
+    o->file_left -= (uint64_t)n;
+    return n;
+}
+
+ssize_t sr_output_take(sr_output *o, char *to, size_t len)
+{
+    size_t got = 0;
+    while (got < len) {
+        size_t mem = sr_buffer_len(&o->mem);
+        if (mem) {
+            size_t n = mem < len - got ? mem : len - got;
+            memcpy(to + got, sr_buffer_at(&o->mem), n);
+            sr_buffer_take(&o->mem, n);
+            got += n;
+        } else if (o->file_left) {
+            ssize_t n = take_file(o, to + got, len - got);
+            if (n <= 0)
+                return got ? (ssize_t)got : n;
+            got += (size_t)n;
+        } else if (o->spool && (sr_buffer_len(&o->tail) || o->next >= 0)) {
+            spool_over(o);
+        } else if (o->next_left || (o->parts && o->parts->next < o->parts->n && !part_begin(o))) {
+            return -1;
+        } else if (sr_output_done(o)) {
+            break;
+        }
+    }
+    return (ssize_t)got;
+}

@@ -106,10 +106,21 @@ void sr_parts_free(sr_parts *p); /* NULL is fine */
 /* Sends what the socket accepts, and adds the number of bytes to *sent. */
 sr_flush sr_output_flush(sr_output *o, int socket, uint64_t *sent);
 
+/*
+ * Takes up to `len` of the bytes that are to be sent next, for a caller that frames them. 0: none, or it is stalled; -1: what
+ * sr_flush calls SHORT.
+ */
+ssize_t sr_output_take(sr_output *o, char *to, size_t len);
+
 /* Bytes that are still to be sent, without parts. */
 static inline uint64_t sr_output_pending(const sr_output *o)
 {
     return sr_buffer_len(&o->mem) + o->file_left + sr_buffer_len(&o->tail) + o->next_left;
+}
+
+static inline bool sr_output_done(const sr_output *o)
+{
+    return !sr_output_pending(o) && (!o->parts || o->parts->next == o->parts->n);
 }
 
 static inline size_t sr_output_memory(const sr_output *o)

@@ -24,6 +24,15 @@ typedef struct sr_content {
 typedef struct sr_protocol {
     /* --- the connection --- */
 
+    /* It speaks this from now on. False: no memory, and the connection is as before. NULL: there is nothing to do. */
+    bool (*begin)(sr_engine *e, sr_conn *c);
+
+    /* It ends: ends its exchanges, and frees what the protocol keeps in c->session. Not called while that is NULL. */
+    void (*over)(sr_conn *c);
+
+    /* In SR_CONN_STREAMS: no other request may begin. The connection ends when the last exchange is over. */
+    void (*drain)(sr_engine *e, sr_conn *c);
+
     /* Its socket has bytes, or some were read already. The caller calls `taken` or `refuse` for a task before the next call. */
     sr_intake (*read)(sr_engine *e, sr_conn *c, sr_task *task);
 
@@ -74,6 +83,16 @@ typedef struct sr_protocol {
 static inline void sr_exchange_refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why)
 {
     x->conn->protocol->refuse(e, x, status, why, NULL);
+}
+
+/* Before the loop waits: sends what the protocols of connections have kept for the end of the step. */
+static inline void sr_due_send(sr_engine *e)
+{
+    while (!sr_link_alone(&e->due)) {
+        sr_conn *c = SR_LIST_ENTRY(e->due.next, sr_conn, due);
+        sr_link_remove(&c->due);
+        c->protocol->writable(e, c);
+    }
 }
 
 /* Refuses what this connection asks for, also if it has not asked for anything. */

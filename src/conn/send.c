@@ -103,10 +103,10 @@ static size_t iov_bytes(const struct iovec *iov, int n)
  * Without room on the disk, memory takes more than it should: until the worker waits that makes the response, or the
  * slowest client has paid (spools.h).
  */
-static bool kept(sr_engine *e, sr_conn *c, const struct iovec *iov, int n, size_t skip, sr_keep where)
+static bool kept(sr_engine *e, sr_output *out, const struct iovec *iov, int n, size_t skip, sr_keep where)
 {
     if (where != SR_KEEP_OFF_DISK) {
-        if (sr_output_keep(c->out, iov, n, skip, where, e->config.tmpdir))
+        if (sr_output_keep(out, iov, n, skip, where, e->config.tmpdir))
             return true;
         sr_spools_failed(e, errno);
         if (where != SR_KEEP_ON_DISK) /* then memory was tried as well */
@@ -116,7 +116,7 @@ static bool kept(sr_engine *e, sr_conn *c, const struct iovec *iov, int n, size_
     }
     int why = errno;
     if (e->pending <= 2 * (size_t)SR_OUTPUT_TOTAL &&
-        sr_output_keep(c->out, iov, n, skip, SR_KEEP_OFF_DISK, e->config.tmpdir))
+        sr_output_keep(out, iov, n, skip, SR_KEEP_OFF_DISK, e->config.tmpdir))
         return true;
     errno = why;
     return false;
@@ -127,28 +127,34 @@ bool sr_send_holds(const sr_engine *e, const sr_output *out)
     return out && e->pending > SR_OUTPUT_TOTAL && !sr_spools_room(e, SR_OUTPUT_MEMORY);
 }
 
-static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip, sr_keep where)
+bool sr_send_keep(sr_engine *e, sr_output **out, const struct iovec *iov, int n, size_t skip, sr_keep where)
 {
-    if (!c->out) {
-        if (!(c->out = sr_output_new())) {
+    if (!*out) {
+        if (!(*out = sr_output_new())) {
             sr_trouble_lost(e, ENOMEM);
-            lost(c, SR_CLOSED_ERROR);
-            return;
+            return false;
         }
-        c->out->pace = sr_pace_begin(e->now);
+        (*out)->pace = sr_pace_begin(e->now);
     }
-    c->out->transport = c->transport;
-    e->pending -= sr_output_memory(c->out);
+    e->pending -= sr_output_memory(*out);
     if (where == SR_KEEP_BY_SIZE && e->pending > SR_OUTPUT_TOTAL)
         where = SR_KEEP_ON_DISK;
     /* what has had no room so far goes to the file before it */
-    if (where != SR_KEEP_IN_MEMORY && !sr_spools_room(e, sr_buffer_len(&c->out->tail) + iov_bytes(iov, n)))
+    if (where != SR_KEEP_IN_MEMORY && !sr_spools_room(e, sr_buffer_len(&(*out)->tail) + iov_bytes(iov, n)))
         where = SR_KEEP_OFF_DISK;
-    if (!kept(e, c, iov, n, skip, where)) {
+    bool ok = kept(e, *out, iov, n, skip, where);
+    if (!ok)
         sr_trouble_count(e, SR_TROUBLE_SPOOL, 1, errno);
-        lost(c, SR_CLOSED_ERROR); /* neither memory nor disk has room: the response can only be cut off */
-    }
-    e->pending += sr_output_memory(c->out);
+    e->pending += sr_output_memory(*out);
+    return ok;
+}
+
+static void keep(sr_engine *e, sr_conn *c, const struct iovec *iov, int n, size_t skip, sr_keep where)
+{
+    if (!sr_send_keep(e, &c->out, iov, n, skip, where))
+        lost(c, SR_CLOSED_ERROR); /* the response can only be cut off */
+    if (c->out)
+        c->out->transport = c->transport;
 }
 
 static void send_or_keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, int more)

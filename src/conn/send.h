@@ -27,6 +27,12 @@ void sr_send_file(sr_engine *e, sr_conn *c, int fd, off_t offset, uint64_t lengt
 void sr_send_head_and_file(sr_engine *e, sr_conn *c, sr_bytes head, int fd, off_t offset, uint64_t length,
                            sr_parts *parts);
 
+/*
+ * Keeps the bytes of iov that follow its first `skip` in *out, which is made if it is NULL. False: there is no room for them,
+ * neither in memory nor on the disk, which was counted: the response can only be cut.
+ */
+bool sr_send_keep(sr_engine *e, sr_output **out, const struct iovec *iov, int n, size_t skip, sr_keep where);
+
 /* Sends what is kept. Unless it returns SR_FLUSH_AGAIN, nothing is pending any more. */
 sr_flush sr_send_flush(sr_engine *e, sr_conn *c);
 

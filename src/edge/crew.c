@@ -308,6 +308,8 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
     int fds[2], n = 0;
     sr_entry *en = asked(ed, m, note);
     sr_conn *c = en && en->exchange ? en->exchange->conn : NULL;
+    if (c && c->state == SR_CONN_STREAMS) /* others use it as well */
+        c = NULL;
     note->kind = SR_MESSAGE_SOCKET;
     note->bytes = 0;
     size_t bytes = c && !c->transport ? sr_buffer_len(&c->in) : 0; /* into a pair they can be written */

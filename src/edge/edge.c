@@ -17,6 +17,7 @@
 #include "../conn/slowest.h"
 #include "../conn/trouble.h"
 #include "../h1/h1.h"
+#include "../h2/h2.h"
 #include "../log/sink.h"
 #include "../net/pidfd.h"
 #include "../share/door.h"
@@ -67,6 +68,11 @@ static void abandoned(void *with, sr_exchange *x)
 static bool expired(void *with, sr_exchange *x, sr_deadline_kind kind)
 {
     return sr_limits_expired(with, x, kind);
+}
+
+static void drained(void *with, sr_exchange *x)
+{
+    sr_deliver_writable(with, x);
 }
 
 /* --- lifecycle --- */
@@ -142,7 +148,9 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         atomic_store_explicit(&ed->engine->row->pid, getpid(), memory_order_relaxed);
     }
     ed->engine->protocol = &sr_h1;
+    ed->engine->streams = s->http2 ? &sr_h2 : NULL;
     ed->engine->abandoned = abandoned;
+    ed->engine->drained = drained;
     ed->engine->expired = expired;
     ed->engine->with = ed;
     sr_failures_open(ed);
@@ -582,6 +590,7 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     look_after(ed);
     if (ed->held.some || e->pending > SR_OUTPUT_TOTAL)
         sr_deliver_held(ed);
+    sr_due_send(e);
     wait_events(ed, wait);
     sr_others_look(ed);
     for (const struct epoll_event *ev; (ev = sr_loop_next(&e->loop));)

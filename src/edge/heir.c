@@ -7,6 +7,7 @@
 
 #include "../conn/capacity.h"
 #include "../conn/deadline.h"
+#include "../conn/lifetime.h"
 #include "../conn/listener.h"
 #include "../net/descriptors.h"
 #include "../net/memfile.h"
@@ -236,6 +237,7 @@ void sr_heir_begin(sr_edge *ed, int fd)
     sr_engine_tick(e);
     ed->heir.pair = (sr_source){.fd = fd, .kind = SR_SOURCE_HEIR};
     e->retiring = true;
+    sr_engine_drain_streams(e);
     ed->stop.end_at = e->now + ed->stop.graceful_ns;
     ed->heir.layout_by = e->now + TELL_NS;
     sr_listeners_watch(e, false);

@@ -47,7 +47,7 @@ void sr_keeper_tell(void *setup, sr_keyfiles_kind kind, const char *file, const 
 bool sr_keeper_read(sr_setup *s)
 {
     char why[SR_KEYSET_WHY], line[SR_KEYSET_WHY + 64];
-    sr_tls *tls = sr_tls_new();
+    sr_tls *tls = sr_tls_new(false);
     bool fine = sr_keyset_begin(&s->keyset);
     snprintf(why, sizeof why, "no memory");
     prctl(PR_SET_DUMPABLE, 0);

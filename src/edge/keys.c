@@ -99,7 +99,7 @@ int sr_keys_open(sr_edge *ed, const sr_setup *s)
         wanted = wanted || s->listeners[i].is_tls;
     if (!wanted)
         return 0;
-    if (!(ed->engine->tls = sr_tls_new()))
+    if (!(ed->engine->tls = sr_tls_new(s->http2)))
         return sr_tls_built() ? ENOMEM : EPROTONOSUPPORT;
     if (s->keys < 0)
         return own_set(ed, s);

@@ -51,6 +51,7 @@ typedef struct sr_setup {
         sr_site site;
     } listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
+    bool http2;         /* --http2 */
     sr_lanerules lanes; /* of --lane */
     sr_mounts *mounts;  /* of --static; NULL: none; owned */
     sr_mounts *webroot; /* of --acme-webroot, one folder; NULL: none; owned */

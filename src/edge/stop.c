@@ -37,6 +37,7 @@ void sr_stop_begin(sr_edge *ed, bool fast)
         end_in(ed, ed->stop.graceful_ns + AFTER_WORKERS_NS);
     }
     e->draining = true;
+    sr_engine_drain_streams(e);
 }
 
 void sr_stop_owner_ended(sr_edge *ed)

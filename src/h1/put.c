@@ -1,7 +1,7 @@
 #include "put.h"
 
 #include "../conn/account.h"
-#include "../conn/identity.h"
+#include "../conn/extra.h"
 #include "../conn/joined.h"
 #include "../conn/send.h"
 #include "../http1/write.h"
@@ -23,23 +23,6 @@ static inline sr_buffer *joined(sr_engine *e, sr_conn *c)
 
 /* --- heads --- */
 
-/* Strict-Transport-Security is in each final response over TLS, and in none without (RFC 6797 7.2); the application's own wins. */
-static sr_response_error add_hsts(const sr_engine *e, const sr_conn *c, sr_response *r, sr_buffer *out)
-{
-    if (!c->transport || !e->config.hsts.len || r->has_hsts)
-        return SR_RESPONSE_OK;
-    return sr_response_field(r, out, SR_BYTES("Strict-Transport-Security"), e->config.hsts);
-}
-
-/* --request-id-header; a field of that name which the application has set wins. */
-static sr_response_error add_id(sr_engine *e, sr_exchange *x, sr_response *r, sr_bytes fields, sr_buffer *out)
-{
-    char made[SR_REQUEST_ID_MADE];
-    if (sr_response_value(fields, e->config.id_field).at)
-        return SR_RESPONSE_OK;
-    return sr_response_field(r, out, e->config.id_field, sr_identity(e, x, made));
-}
-
 static sr_response_error write_final(sr_engine *e, sr_exchange *x, const sr_head *h, sr_response *r,
                                      sr_buffer *out)
 {
@@ -52,9 +35,7 @@ static sr_response_error write_final(sr_engine *e, sr_exchange *x, const sr_head
         err = SR_RESPONSE_BAD_LENGTH;
     r->app_length = h->app_length;
     if (!err)
-        err = add_hsts(e, x->conn, r, out);
-    if (!err && e->config.id_field.len)
-        err = add_id(e, x, r, h->fields, out);
+        err = sr_extra_fields(e, x, r, h->fields, out);
     return err ? err : sr_write_end(r, (sr_version)x->version, out, h->length, e->date, e->config.server);
 }
 

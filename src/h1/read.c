@@ -243,6 +243,27 @@ static bool is_blank(sr_bytes view)
     return view.len <= 2 && memcmp(view.at, "\r\n", view.len) == 0;
 }
 
+/* Prior knowledge (RFC 9113 3.3): the connection goes on with HTTP/2, from its preface on. */
+static take change(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch)
+{
+    sr_exchange_end(e, c->exchange);
+    if ((in_scratch && !sr_buffer_add_bytes(&c->in, view)) || !e->streams->begin(e, c)) {
+        sr_trouble_lost(e, ENOMEM);
+        sr_conn_close(e, c, SR_CLOSED_ERROR);
+        return TAKE_OVER;
+    }
+    c->protocol = e->streams;
+    sr_link_append(&e->intake.buffered, &c->buffered);
+    return TAKE_OVER;
+}
+
+static bool is_preface(const sr_engine *e, const sr_conn *c, sr_bytes view)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    return e->streams && !c->requests && !c->transport && view.len >= sizeof preface - 1 &&
+           memcmp(view.at, preface, sizeof preface - 1) == 0;
+}
+
 static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, sr_task *task)
 {
     if (c->proxy_header) {
@@ -254,6 +275,8 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, 
         if (in_scratch)
             e->intake.fresh = view;
     }
+    if (is_preface(e, c, view))
+        return change(e, c, view, in_scratch);
     sr_request *r = c->exchange ? c->exchange->parse : NULL;
     if (!r) {
         r = &e->intake.request;

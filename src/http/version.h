@@ -5,6 +5,7 @@
 
 typedef enum sr_version {
     SR_HTTP_1_0 = 10,
+    SR_HTTP_2 = 20,
     SR_HTTP_1_1 = 11, /* 1.2 to 1.9 count as 1.1 (RFC 9110 2.5) */
 } sr_version;
 
@@ -14,6 +15,8 @@ static inline sr_bytes sr_version_text(sr_version v)
     switch (v) {
     case SR_HTTP_1_0:
         return SR_BYTES("HTTP/1.0");
+    case SR_HTTP_2:
+        return SR_BYTES("HTTP/2.0");
     case SR_HTTP_1_1:
         break;
     }

@@ -234,7 +234,7 @@ __attribute__((noinline)) static void drop_rivals(sr_request *r, const char *at)
 /* Refusals that depend on several fields; RFC 9112 6.1, 6.3. */
 static bool consistent(sr_request *r)
 {
-    if (r->version == SR_HTTP_1_1 && !(r->seen & SR_SEEN_HOST))
+    if (r->version != SR_HTTP_1_0 && !(r->seen & SR_SEEN_HOST))
         return sr_request_refuse(r, 400, "an HTTP/1.1 request has no Host field");
     if (r->seen & SR_SEEN_CODING) {
         if (r->version == SR_HTTP_1_0)
@@ -261,7 +261,7 @@ bool sr_framing_decide(sr_request *r, const char *at)
     else if (r->seen & SR_SEEN_LENGTH)
         r->framing = SR_BODY_LENGTH;
     r->keep_alive =
-        !(r->seen & SR_SEEN_CLOSE) && (r->version == SR_HTTP_1_1 || (r->seen & SR_SEEN_KEEP_ALIVE));
+        !(r->seen & SR_SEEN_CLOSE) && (r->version != SR_HTTP_1_0 || (r->seen & SR_SEEN_KEEP_ALIVE));
     if (r->version == SR_HTTP_1_0) /* HTTP/1.0 has no expectations or upgrades (RFC 9110 7.8, 10.1.1) */
         return true;
 

@@ -574,6 +574,10 @@ static int tls_handshake(sr_transport *base, int socket)
         return ENOMEM;
     }
     t->hello = MESSAGE_HEADER; /* none is awaited any more */
+    const unsigned char *chosen;
+    unsigned chosen_len;
+    SSL_get0_alpn_selected(t->ssl, &chosen, &chosen_len);
+    base->h2 = chosen_len == 2 && memcmp(chosen, "h2", 2) == 0;
     if (!take_over(t)) {
         SSL_set_read_ahead(t->ssl, 1);
         SSL_set_msg_callback(t->ssl, on_message);

@@ -2,7 +2,7 @@
 #define SR_TLS_H
 /*
  * tls: the transport that encrypts, by OpenSSL. TLS 1.2 and 1.3, by default as Mozilla's "intermediate"
- * recommends; no renegotiation, no compression, no early data. ALPN knows http/1.1 only. With the ciphers of that
+ * recommends; no renegotiation, no compression, no early data. ALPN knows http/1.1, and h2 if that is asked for. With the ciphers of that
  * list a connection can be passed on (sr_transport_pack) once its handshake is complete.
  *
  * sr_tls has what all connections of an edge share: certificates with their keys, options, keys of tickets.
@@ -20,7 +20,8 @@
 typedef struct sr_tls sr_tls;
 
 bool sr_tls_built(void);
-sr_tls *sr_tls_new(void); /* without a certificate: accept fails until a set is loaded. NULL: no memory */
+/* Without a certificate: accept fails until a set is loaded. `h2`: clients may choose HTTP/2. NULL: no memory. */
+sr_tls *sr_tls_new(bool h2);
 void sr_tls_free(sr_tls *tls);
 
 /* Loads a set (keyset.h): all of it, or nothing. False: `why` says what is wrong, and the set before stays. */

@@ -65,6 +65,7 @@ typedef struct set {
 
 struct sr_tls {
     set *now; /* NULL: none is loaded */
+    bool h2;  /* clients may choose HTTP/2 */
 };
 
 bool sr_tls_built(void)
@@ -94,9 +95,12 @@ static void set_free(set *s)
     free(s);
 }
 
-sr_tls *sr_tls_new(void)
+sr_tls *sr_tls_new(bool h2)
 {
-    return calloc(1, sizeof(sr_tls));
+    sr_tls *tls = calloc(1, sizeof *tls);
+    if (tls)
+        tls->h2 = h2;
+    return tls;
 }
 
 void sr_tls_free(sr_tls *tls)
@@ -176,11 +180,13 @@ static int choose(SSL *ssl, int *alert, void *arg)
 static int alpn(SSL *ssl, const unsigned char **out, unsigned char *len, const unsigned char *offered,
                 unsigned int bytes, void *arg)
 {
-    static const unsigned char ours[] = "\x08http/1.1\x08http/1.0";
+    static const unsigned char all[] = "\x02h2\x08http/1.1\x08http/1.0";
+    const sr_tls *tls = arg;
+    const unsigned skip = tls->h2 ? 0 : 3;
     (void)ssl;
-    (void)arg;
     unsigned char *chosen;
-    if (SSL_select_next_proto(&chosen, len, ours, sizeof ours - 1, offered, bytes) != OPENSSL_NPN_NEGOTIATED)
+    if (SSL_select_next_proto(&chosen, len, all + skip, sizeof all - 1 - skip, offered, bytes) !=
+        OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL; /* RFC 7301 3.2 */
     *out = chosen;
     return SSL_TLSEXT_ERR_OK;
@@ -502,7 +508,7 @@ static SSL_CTX *context(sr_tls *tls, set *s, const group *g, char why[SR_KEYSET_
     SSL_CTX_set_client_hello_cb(ctx, hello, tls);
     SSL_CTX_set_tlsext_servername_callback(ctx, choose);
     SSL_CTX_set_tlsext_servername_arg(ctx, tls);
-    SSL_CTX_set_alpn_select_cb(ctx, alpn, NULL);
+    SSL_CTX_set_alpn_select_cb(ctx, alpn, tls);
     SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, ticket);
     SSL_CTX_set_session_ticket_cb(ctx, NULL, ticket_dates, NULL);
     return ctx;
@@ -667,8 +673,9 @@ bool sr_tls_built(void)
     return false;
 }
 
-sr_tls *sr_tls_new(void)
+sr_tls *sr_tls_new(bool h2)
 {
+    (void)h2;
     return NULL;
 }
 

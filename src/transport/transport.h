@@ -54,6 +54,7 @@ typedef struct sr_transport_ops {
 
 struct sr_transport {
     const sr_transport_ops *ops;
+    bool h2; /* the handshake has chosen HTTP/2 (ALPN, RFC 7301) */
 };
 
 /* As recv. 0: the peer has ended its side. */

@@ -656,7 +656,7 @@ int main(void)
         sent[i] = (char)(i * 31 + i / 251);
     sr_keyset_begin(&pairs);
     ok(sr_keyfiles_read(&from, &pairs, NULL, NULL, why), "a certificate");
-    shared = sr_tls_new();
+    shared = sr_tls_new(false);
     clients = SSL_CTX_new(TLS_client_method());
     SSL_CTX_set_session_cache_mode(clients, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
     SSL_CTX_sess_set_new_cb(clients, keep);

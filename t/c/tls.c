@@ -578,7 +578,7 @@ static void strangers(int version)
 
 int main(void)
 {
-    tls = sr_tls_new();
+    tls = sr_tls_new(false);
     make();
     MUST(load(&plain_set));
     for (int i = 0; i < 2; i++) {

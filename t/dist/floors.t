@@ -13,15 +13,18 @@ my $root = dirname( dirname( dirname( rel2abs(__FILE__) ) ) );
 chdir $root or die "$root: $!";
 
 # From the ground up; sirius-edge is src/sirius-edge.c, the program
-my @FLOORS = qw(base http http1 net static share log worker transport conn h1 edge xs sirius-edge);
+my @FLOORS = qw(base http http1 net static share log worker transport conn h1 h2 edge xs sirius-edge);
 
 # "from to" => why, and what ends it. Floors of one shelf that know nothing of each other
 my %APART = (
     'conn worker'      => 'a worker of an edge has no connection of a client',
     'h1 worker'        => 'which knows no version of HTTP',
+    'h2 worker'        => 'likewise',
+    'h2 h1'            => 'each knows its version',
     'transport worker' => 'nor a transport',
     'xs conn'          => 'nor has perl',
     'xs h1'            => 'nor has perl',
+    'xs h2'            => 'nor has perl',
     'xs transport'     => 'nor has perl',
     'xs static'        => 'files are sent without perl',
     'xs edge'          => 'perl is in no process with an edge',
@@ -44,9 +47,10 @@ my %ORDER = (
     transport => 'aead keyset pair keyfiles records tlsset tls',
     worker    => 'line reply worker',
     conn      =>
-        'spools engine identity trouble deadline client listener pump output body accesslog exchange account send joined connection capacity '
+        'spools engine identity extra trouble deadline client listener pump output body accesslog exchange account send joined connection capacity '
         . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
     h1   => 'put end refuse decode read h1',
+    h2   => 'state put refuse request session read h2',
     edge =>
         'lanerules holder log answer others lanes entry presence text calls report deliver crew files plain dispatch failures heir '
         . 'keys limits slow mend stop edge keeper rights sandbox setup',

@@ -182,6 +182,10 @@ my @TABLE = (
         ready, started again when it ends, at a reload too, and stopped with the server; what it prints goes to the error log; may be given
         several times) ],
 
+    'HTTP/2',
+    [ 'http2', 'bool', 0, { typed => '--enable-http2, --disable-http2' },
+        'Let clients speak HTTP/2: over TLS if they ask for it (ALPN), and without TLS if they begin with it (default: disabled)' ],
+
     'Keep-alive',
     [ 'keepalive', 'bool', 1, { typed => '--enable-keepalive, --disable-keepalive' },
         'Keep connections open for more requests, or close each one after its response (default: enabled)' ],

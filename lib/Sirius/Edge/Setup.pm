@@ -28,7 +28,7 @@ use constant LINGER => 5;
 sub known {
     my ( $class, $said ) = @_;
     return if ref( $said || 0 ) ne 'ARRAY' || grep { !defined || ref || /[\0\n]/ } @$said;
-    return [ grep { /\A([a-z-]+)=/ && $FROM{ $1 =~ tr/-/_/r } } @$said ];
+    return [ grep { /\A([a-z0-9-]+)=/ && $FROM{ $1 =~ tr/-/_/r } } @$said ];
 }
 
 # The operator's settings as words that can be compared and passed on

@@ -1,0 +1,246 @@
+#ifdef SR_HTTP2
+
+#include "put.h"
+
+#include "../base/decimal.h"
+#include "../conn/account.h"
+#include "../conn/extra.h"
+#include "../conn/send.h"
+#include "../net/descriptors.h"
+
+#include <stdlib.h>
+
+/* --- the body, as nghttp2 asks for it --- */
+
+static ssize_t give(nghttp2_session *ng, int32_t id, uint8_t *to, size_t len, uint32_t *flags,
+                    nghttp2_data_source *source, void *with)
+{
+    sr_h2_stream *st = source->ptr;
+    sr_engine *e = st->session->engine;
+    ssize_t n = 0;
+    (void)ng, (void)id, (void)with;
+    if (st->out) {
+        e->pending -= sr_output_memory(st->out);
+        n = sr_output_take(st->out, (char *)to, len);
+        e->pending += sr_output_memory(st->out);
+        if (n < 0 && st->exchange)
+            st->exchange->broken = true;
+        if (n < 0)
+            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+        if (n > 0)
+            sr_pace_moved(&st->out->pace, SR_PACE_OUTPUT, e->now, (size_t)n);
+        if (st->out->stalled && !n) {
+            if (!st->out->broken_at)
+                e->leased.asked = true;
+            st->deferred = true;
+            return NGHTTP2_ERR_DEFERRED;
+        }
+        if (sr_output_done(st->out)) {
+            e->pending -= sr_output_memory(st->out);
+            sr_output_free(st->out);
+            st->out = NULL;
+        }
+    }
+    if (!st->out && (st->last || (st->exchange && !st->exchange->left))) {
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+        return n;
+    }
+    st->deferred = !n;
+    return n ? n : NGHTTP2_ERR_DEFERRED;
+}
+
+/* There is more of it, or its end. */
+static void more(sr_h2_stream *st)
+{
+    if (st->deferred) {
+        st->deferred = false;
+        nghttp2_session_resume_data(st->session->ng, st->id);
+    }
+    sr_session_due(st->session);
+}
+
+/* --- the head --- */
+
+static bool add_line(sr_buffer *out, sr_bytes name, sr_bytes value)
+{
+    return sr_buffer_add_bytes(out, name) && sr_buffer_add(out, ": ", 2) && sr_buffer_add_bytes(out, value) &&
+           sr_buffer_add(out, "\r\n", 2);
+}
+
+static sr_response_error write_final(sr_engine *e, sr_exchange *x, const sr_head *h, sr_response *r,
+                                     sr_buffer *out)
+{
+    char digits[SR_DECIMAL_MAX];
+    sr_response_error err = sr_response_begin(r, h->status, x->is_head, true);
+    if (!err)
+        err = sr_response_fields(r, out, h->fields);
+    if (!err && h->app_length != SR_LENGTH_UNKNOWN && h->app_length > INT64_MAX)
+        err = SR_RESPONSE_BAD_LENGTH;
+    r->app_length = h->app_length;
+    if (!err)
+        err = sr_extra_fields(e, x, r, h->fields, out);
+    if (err)
+        return err;
+    uint64_t length = sr_response_decide(r, h->length);
+    bool ok = length == SR_LENGTH_UNKNOWN ||
+              add_line(out, SR_BYTES("Content-Length"), sr_decimal(digits + sizeof digits, length));
+    ok = ok && (r->has_date || add_line(out, SR_BYTES("Date"), sr_bytes_of(e->date, SR_DATE_LEN)));
+    ok =
+        ok && (r->has_server || !e->config.server.len || add_line(out, SR_BYTES("Server"), e->config.server));
+    return ok ? SR_RESPONSE_OK : SR_RESPONSE_NO_MEMORY;
+}
+
+static size_t count(sr_bytes lines)
+{
+    size_t n = 0;
+    for (const char *at = lines.at; (at = memchr(at, '\n', lines.len - (size_t)(at - lines.at))); at++)
+        n++;
+    return n;
+}
+
+/* Gives lines to nghttp2 as fields, whose names are in lower case (RFC 9113 8.2). */
+static bool submit(sr_h2_stream *st, int status, sr_buffer *text, bool is_interim, bool has_body)
+{
+    nghttp2_session *ng = st->session->ng;
+    sr_bytes lines = sr_bytes_of(sr_buffer_at(text), sr_buffer_len(text));
+    enum { FEW = 32 };
+    nghttp2_nv few[FEW], *nv = few;
+    size_t n = 0, most = count(lines) + 1;
+    if (most > FEW && !(nv = malloc(most * sizeof *nv)))
+        return false;
+    char code[4] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10), (char)('0' + status % 10), 0};
+    nv[n++] = (nghttp2_nv){(uint8_t *)":status", (uint8_t *)code, 7, 3, NGHTTP2_NV_FLAG_NONE};
+    for (char *at = sr_buffer_at(text), *end = at + lines.len; at < end;) {
+        char *colon = memchr(at, ':', (size_t)(end - at)), *newline = memchr(at, '\n', (size_t)(end - at));
+        for (char *i = at; i < colon; i++)
+            *i = (char)sr_lower((unsigned char)*i);
+        sr_bytes name = sr_bytes_of(at, (size_t)(colon - at));
+        if (!sr_bytes_equal(
+                name, SR_BYTES("upgrade"))) /* the others of RFC 9113 8.2.2 are dropped in any version */
+            nv[n++] = (nghttp2_nv){(uint8_t *)at, (uint8_t *)colon + 2, name.len,
+                                   (size_t)(newline - 1 - (colon + 2)), NGHTTP2_NV_FLAG_NONE};
+        at = newline + 1;
+    }
+    const nghttp2_data_provider body = {{.ptr = st}, give};
+    int err = is_interim ? nghttp2_submit_headers(ng, NGHTTP2_FLAG_NONE, st->id, NULL, nv, n, NULL)
+                         : nghttp2_submit_response(ng, st->id, nv, n, has_body ? &body : NULL);
+    if (nv != few)
+        free(nv);
+    return !err || err > NGHTTP2_ERR_FATAL; /* the stream may be closed already */
+}
+
+sr_response_error sr_h2_head(sr_engine *e, sr_exchange *x, const sr_head *h, sr_bytes *made)
+{
+    sr_h2_stream *st = x->stream;
+    sr_buffer *out = &e->lines;
+    sr_response r = {.status = h->status};
+    bool is_interim = h->status < 200;
+    sr_buffer_reset(out);
+    if (is_interim && !sr_informational_status(h->status))
+        return SR_RESPONSE_BAD_STATUS;
+    sr_response_error err =
+        is_interim ? sr_informational_fields(out, h->fields) : write_final(e, x, h, &r, out);
+    if (err)
+        return err;
+    *made = sr_bytes_of(sr_buffer_at(out), sr_buffer_len(out));
+    if (is_interim && (x->is_head || e->config.informational == SR_INFORMATIONAL_OFF))
+        return SR_RESPONSE_OK;
+    if (!submit(st, h->status, out, is_interim, r.framing != SR_FRAMING_NONE))
+        return SR_RESPONSE_NO_MEMORY;
+    sr_session_due(st->session);
+    if (is_interim) {
+        sr_counters_add(&e->row->counters.responses[0], 1);
+        return SR_RESPONSE_OK;
+    }
+    st->answered = true;
+    x->left = r.framing == SR_FRAMING_LENGTH ? r.body_length
+              : r.framing == SR_FRAMING_OPEN ? SR_LENGTH_UNKNOWN
+                                             : 0;
+    sr_account_head(x, h->status, made->len);
+    return SR_RESPONSE_OK;
+}
+
+/* --- the body --- */
+
+void sr_h2_piece(sr_engine *e, sr_exchange *x, sr_bytes body, bool last)
+{
+    sr_h2_stream *st = x->stream;
+    x->active_at = e->now;
+    if (x->left != SR_LENGTH_UNKNOWN) {
+        body.len = body.len < x->left ? body.len : (size_t)x->left;
+        x->left -= body.len;
+    }
+    struct iovec iov = {(char *)(uintptr_t)body.at, body.len};
+    if (body.len && !sr_send_keep(e, &st->out, &iov, 1, 0, SR_KEEP_BY_SIZE)) {
+        x->broken = true; /* and so reset at its end */
+        x->left = 0;
+    }
+    (void)last;
+    more(st);
+}
+
+void sr_h2_file(sr_engine *e, sr_exchange *x, const sr_content *content)
+{
+    sr_h2_stream *st = x->stream;
+    uint64_t length = content->length;
+    x->active_at = e->now;
+    if (!x->left || x->left == SR_LENGTH_UNKNOWN ||
+        !sr_send_keep(e, &st->out, NULL, 0, 0, SR_KEEP_IN_MEMORY)) {
+        sr_descriptors_discard(content->fd);
+        sr_parts_free(content->parts);
+        return;
+    }
+    if (length > x->left)
+        length = x->left;
+    x->left = content->parts ? 0 : x->left - length;
+    sr_output_file(st->out, content->fd, content->offset, length);
+    st->out->parts = content->parts;
+    more(st);
+}
+
+sr_output *sr_h2_output(const sr_exchange *x)
+{
+    const sr_h2_stream *st = x->stream;
+    return st->out;
+}
+
+bool sr_h2_settle(sr_engine *e, sr_exchange *x)
+{
+    const sr_h2_stream *st = x->stream;
+    (void)e;
+    sr_session_due(st->session);
+    return true;
+}
+
+void sr_h2_end(sr_engine *e, sr_exchange *x)
+{
+    sr_h2_stream *st = x->stream;
+    x->back_at = e->now;
+    if (x->broken || (x->left && x->left != SR_LENGTH_UNKNOWN)) { /* shorter than its Content-Length */
+        sr_h2_cut(e, x);
+        return;
+    }
+    sr_accesslog_keep(e, x);
+    st->last = true;
+    if (st->finished)
+        sr_stream_finish(st);
+    else
+        more(st);
+}
+
+void sr_h2_cut(sr_engine *e, sr_exchange *x)
+{
+    sr_h2_stream *st = x->stream;
+    x->back_at = e->now;
+    x->broken = true;
+    sr_accesslog_keep(e, x);
+    if (st->finished) {
+        sr_stream_finish(st);
+        return;
+    }
+    nghttp2_submit_rst_stream(st->session->ng, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_INTERNAL_ERROR);
+    sr_session_due(st->session);
+    sr_stream_over(st, SR_OVER_ABORTED);
+}
+
+#endif

@@ -1,0 +1,112 @@
+#ifdef SR_HTTP2
+
+#include "read.h"
+
+#include "../conn/deadline.h"
+#include "../conn/trouble.h"
+#include "request.h"
+
+#include <errno.h>
+
+/* Feeds whole frames until a request is complete. Returns the bytes used; -1: the connection can't go on. */
+static ssize_t feed(sr_session *s, sr_bytes in)
+{
+    size_t used = 0;
+    while (!s->complete && used < in.len) {
+        ssize_t n = sr_session_feed(s, sr_bytes_of(in.at + used, in.len - used));
+        if (n < 0)
+            return -1;
+        if (!n)
+            break;
+        used += (size_t)n;
+    }
+    return (ssize_t)used;
+}
+
+/* What was read before, or now from the socket. len 0 and EAGAIN: nothing. */
+static ssize_t receive(sr_engine *e, sr_conn *c)
+{
+    ssize_t n;
+    do
+        n = sr_transport_read(c->transport, c->source.fd, e->intake.scratch, SR_SCRATCH);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* GOAWAY says why, if the client still reads. */
+static sr_intake give_up(sr_engine *e, sr_conn *c)
+{
+    sr_session_of(c)->over = true;
+    c->why = SR_CLOSED_REFUSED;
+    sr_conn_used(c, sr_buffer_len(&c->in));
+    sr_session_due(sr_session_of(c));
+    sr_conn_unwatch(e, c);
+    return SR_INTAKE_WAIT;
+}
+
+static sr_intake wait_for_more(sr_engine *e, sr_conn *c)
+{
+    sr_session_due(sr_session_of(c)); /* which watches it */
+    if (sr_transport_holds(c->transport))
+        sr_link_append(&e->intake.buffered, &c->buffered);
+    return SR_INTAKE_WAIT;
+}
+
+static sr_intake ready(sr_engine *e, sr_conn *c, sr_task *task)
+{
+    sr_request_give(sr_session_of(c), task);
+    if (sr_buffer_len(&c->in) || sr_transport_holds(c->transport))
+        sr_link_append(&e->intake.buffered, &c->buffered);
+    return SR_INTAKE_READY;
+}
+
+sr_intake sr_h2_read(sr_engine *e, sr_conn *c, sr_task *task)
+{
+    sr_session *s = c->session;
+    if (s->over)
+        return SR_INTAKE_WAIT;
+    if (sr_buffer_len(&c->in)) {
+        ssize_t used = feed(s, sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in)));
+        if (used < 0)
+            return give_up(e, c);
+        sr_conn_used(c, (size_t)used);
+        if (s->complete)
+            return ready(e, c, task);
+    }
+    ssize_t n = receive(e, c);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return wait_for_more(e, c);
+    if (n <= 0) {
+        if (n < 0)
+            sr_trouble_lost(e, errno);
+        sr_conn_close(e, c, SR_CLOSED_CLIENT);
+        return SR_INTAKE_WAIT;
+    }
+    sr_bytes in = sr_bytes_of(e->intake.scratch, (size_t)n);
+    bool kept = sr_buffer_len(&c->in) > 0;
+    if (kept) {
+        if (!sr_buffer_add_bytes(&c->in, in))
+            return give_up(e, c);
+        in = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
+    }
+    ssize_t used = feed(s, in);
+    if (used < 0)
+        return give_up(e, c);
+    if (kept)
+        sr_conn_used(c, (size_t)used);
+    else if (!sr_buffer_add(&c->in, in.at + used, in.len - (size_t)used))
+        return give_up(e, c);
+    return s->complete ? ready(e, c, task) : wait_for_more(e, c);
+}
+
+void sr_h2_taken(sr_engine *e, sr_exchange *x)
+{
+    sr_h2_stream *st = x->stream;
+    st->taken = true;
+    sr_exchange_drop_request(x);
+    sr_buffer_free(&st->head);
+    e->intake.current = NULL;
+    sr_session_due(st->session);
+}
+
+#endif

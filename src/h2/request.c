@@ -1,0 +1,313 @@
+#ifdef SR_HTTP2
+
+#include "request.h"
+
+#include "../conn/account.h"
+#include "../conn/client.h"
+#include "../conn/deadline.h"
+#include "../conn/spools.h"
+#include "../http/method.h"
+#include "../http/target.h"
+#include "../http/token.h"
+#include "../http1/framing.h"
+#include "refuse.h"
+
+#include <stdlib.h>
+
+/* --- fields --- */
+
+void sr_head_begin(sr_session *s)
+{
+    sr_buffer_reset(&s->block);
+    sr_buffer_reset(&s->cookie);
+    s->method = s->path = s->authority = (sr_span){0};
+    s->n_fields = 0;
+    s->parsed = false;
+    s->status = 0;
+    s->why = NULL;
+}
+
+void sr_head_free(sr_session *s)
+{
+    sr_buffer_free(&s->block);
+    sr_buffer_free(&s->cookie);
+}
+
+static void refuse(sr_session *s, int status, const char *why)
+{
+    if (s->status)
+        return;
+    s->status = status;
+    s->why = why;
+}
+
+/* Where the value of a pseudo-header is noted; NULL: nobody needs it. nghttp2 refuses others, and those behind a field. */
+static sr_span *pseudo(sr_session *s, sr_bytes name)
+{
+    return sr_bytes_equal(name, SR_BYTES(":method"))      ? &s->method
+           : sr_bytes_equal(name, SR_BYTES(":path"))      ? &s->path
+           : sr_bytes_equal(name, SR_BYTES(":authority")) ? &s->authority
+                                                          : NULL;
+}
+
+static bool line(sr_buffer *out, sr_bytes name, sr_bytes value)
+{
+    return sr_buffer_add_bytes(out, name) && sr_buffer_add(out, ": ", 2) && sr_buffer_add_bytes(out, value) &&
+           sr_buffer_add(out, "\r\n", 2);
+}
+
+static bool crumb(sr_buffer *cookie, sr_bytes value)
+{
+    return (!sr_buffer_len(cookie) || sr_buffer_add(cookie, "; ", 2)) && sr_buffer_add_bytes(cookie, value);
+}
+
+void sr_head_field(sr_session *s, sr_bytes name, sr_bytes value)
+{
+    const sr_request_limits *limits = &s->engine->config.request;
+    if (s->status)
+        return;
+    if (name.len && *name.at == ':') {
+        sr_span *to = pseudo(s, name);
+        if (to == &s->path && value.len > limits->line)
+            refuse(s, 414, "the request line is longer than max-request-line");
+        else if (to && !sr_buffer_add_bytes(&s->block, value))
+            refuse(s, 503, NULL);
+        else if (to)
+            *to = (sr_span){(uint32_t)(sr_buffer_len(&s->block) - value.len), (uint32_t)value.len};
+        return;
+    }
+    if (!s->n_fields)
+        s->fields_at = (uint32_t)sr_buffer_len(&s->block);
+    if (s->n_fields++ >= limits->fields)
+        refuse(s, 431, "there are more header fields than max-header-fields");
+    else if (name.len > SR_FIELD_NAME_MAX)
+        refuse(s, 431, "a header name is longer than 1024 bytes");
+    else if (sr_buffer_len(&s->block) + sr_buffer_len(&s->cookie) + name.len + value.len + 4 > limits->head)
+        refuse(s, 431, "the head is larger than max-header-bytes");
+    else if (!(sr_bytes_equal(name, SR_BYTES("cookie")) ? crumb(&s->cookie, value)
+                                                        : line(&s->block, name, value)))
+        refuse(s, 503, NULL);
+}
+
+/* --- the head --- */
+
+static sr_span span(const char *base, sr_bytes s)
+{
+    return (sr_span){(uint32_t)(s.at - base), (uint32_t)s.len};
+}
+
+static sr_bytes part(const sr_session *s, sr_span of)
+{
+    return sr_bytes_of(sr_buffer_len(&s->block) ? sr_buffer_at(&s->block) + of.at : "", of.len);
+}
+
+static sr_bytes bytes(const sr_buffer *b)
+{
+    return sr_bytes_of(sr_buffer_len(b) ? sr_buffer_at(b) : "", sr_buffer_len(b));
+}
+
+static sr_bytes fields(const sr_session *s)
+{
+    size_t from = s->n_fields ? s->fields_at : sr_buffer_len(&s->block);
+    return part(s, (sr_span){(uint32_t)from, (uint32_t)(sr_buffer_len(&s->block) - from)});
+}
+
+/* The request line, and Host, come before the fields. */
+static bool put_together(sr_session *s)
+{
+    sr_buffer *all = &s->engine->intake.head;
+    sr_buffer_reset(all);
+    return sr_buffer_add_bytes(all, part(s, s->method)) && sr_buffer_add(all, " ", 1) &&
+           sr_buffer_add_bytes(all, part(s, s->path)) &&
+           sr_buffer_add_bytes(all, SR_BYTES(" HTTP/2.0\r\n")) &&
+           (!s->authority.len || line(all, SR_BYTES("host"), part(s, s->authority))) &&
+           sr_buffer_add_bytes(all, fields(s)) &&
+           (!sr_buffer_len(&s->cookie) || line(all, SR_BYTES("cookie"), bytes(&s->cookie))) &&
+           sr_buffer_add(all, "\r\n", 2);
+}
+
+static bool request_line(sr_session *s, sr_request *r, const char *at)
+{
+    size_t method = s->method.len, path = s->path.len;
+    if (method > SR_METHOD_MAX)
+        return sr_request_refuse(r, 400, "the method is longer than 64 bytes");
+    if (!sr_is_token(sr_bytes_of(at, method)))
+        return sr_request_refuse(r, 400, "the method is not a token followed by one space");
+    r->method = (sr_span){0, (uint32_t)method};
+    r->target = (sr_span){(uint32_t)method + 1, (uint32_t)path};
+    r->method_id = (uint8_t)sr_method_of(sr_bytes_of(at, method));
+    r->is_head = r->method_id == SR_METHOD_HEAD;
+    const char *why = sr_target_parse(r, at);
+    if (why)
+        return sr_request_refuse(r, 400, why);
+    return r->form != SR_FORM_ABSOLUTE || sr_request_refuse(r, 400, ":path is not a path");
+}
+
+/* Host beside :authority has to be the same (RFC 9113 8.3.1). */
+static bool is_second_host(const sr_session *s, const sr_request *r, const char *at, const sr_field *f)
+{
+    return r->seen & SR_SEEN_HOST && s->authority.len && f->name.len == 4 &&
+           sr_bytes_equal_nocase(sr_span_in(at, f->name), SR_BYTES("host")) &&
+           sr_bytes_equal_nocase(sr_span_in(at, f->value), sr_span_in(at, r->host));
+}
+
+static bool field(sr_session *s, sr_request *r, const sr_request_limits *limits, const char *at,
+                  sr_bytes text)
+{
+    const char *colon = memchr(text.at, ':', text.len);
+    sr_bytes name = sr_bytes_of(text.at, (size_t)(colon - text.at));
+    sr_bytes value = sr_trim(sr_bytes_of(colon + 1, text.len - name.len - 1));
+    sr_field f = {span(at, name), span(at, value)};
+    if (!sr_is_token(name))
+        return sr_request_refuse(r, 400, "a header name contains a byte that is not allowed");
+    if (!sr_is_value(value))
+        return sr_request_refuse(r, 400, "a header value contains a control character");
+    if (is_second_host(s, r, at, &f))
+        return true;
+    bool underscore = memchr(name.at, '_', name.len);
+    sr_field_use use = underscore ? sr_framing_underscored(r, limits, at, &f) : sr_framing_field(r, at, &f);
+    if (use == SR_FIELD_KEEP)
+        r->fields[r->n_fields++] = f;
+    return use != SR_FIELD_REFUSED;
+}
+
+/* r->status says why not. */
+static bool parse(sr_session *s, sr_request *r)
+{
+    sr_request_limits limits = sr_client_limits(s->engine, s->conn);
+    const sr_buffer *head = &s->engine->intake.head;
+    const char *at = sr_buffer_at(head), *end = at + sr_buffer_len(head);
+    sr_request_init(r);
+    r->version = SR_HTTP_2;
+    r->head_len = (uint32_t)(end - at);
+    if (!request_line(s, r, at))
+        return false;
+    const char *from = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+    while (end - from > 2) {
+        const char *newline = memchr(from, '\n', (size_t)(end - from));
+        if (!field(s, r, &limits, at, sr_bytes_of(from, (size_t)(newline - from) - 1)))
+            return false;
+        from = newline + 1;
+    }
+    return sr_framing_decide(r, at);
+}
+
+static bool keep(sr_session *s, sr_h2_stream *st, const sr_request *r)
+{
+    sr_exchange *x = st->exchange;
+    size_t used = offsetof(sr_request, fields) + r->n_fields * sizeof r->fields[0];
+    x->parse = malloc(sizeof *x->parse);
+    x->body = calloc(1, sizeof *x->body);
+    if (!x->parse || !x->body)
+        return false;
+    memcpy(x->parse, r, used);
+    if (r->framing == SR_BODY_NONE) /* its length is not known yet */
+        x->parse->framing = SR_BODY_CHUNKED;
+    x->body->fd = -1;
+    x->body->pace = sr_pace_begin(s->engine->now);
+    return sr_buffer_add_bytes(&st->head, bytes(&s->engine->intake.head));
+}
+
+void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
+{
+    sr_engine *e = s->engine;
+    sr_request *r = &e->intake.request;
+    sr_exchange *x = st->exchange = sr_exchange_add(e, s->conn);
+    if (!x) {
+        nghttp2_submit_rst_stream(s->ng, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_REFUSED_STREAM);
+        return;
+    }
+    x->stream = st;
+    x->version = SR_HTTP_2;
+    if (!put_together(s))
+        refuse(s, 503, NULL);
+    s->parsed = !s->status;
+    if (!s->status && !parse(s, r))
+        refuse(s, r->status, r->why);
+    x->is_head = sr_bytes_equal(part(s, s->method), SR_BYTES("HEAD"));
+    if (!s->status && r->framing == SR_BODY_LENGTH && r->content_length > e->config.max_body)
+        refuse(s, 413, SR_BODY_TOO_LARGE);
+    if (!s->status && ended) {
+        s->complete = st;
+        return;
+    }
+    if (!s->status && !keep(s, st, r))
+        refuse(s, 503, NULL);
+    if (s->status) {
+        sr_h2_refuse(e, x, s->status, sr_account_fault(s->status), s->why);
+        return;
+    }
+    if (r->expect == SR_EXPECT_CONTINUE) {
+        const nghttp2_nv nv = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
+        nghttp2_submit_headers(s->ng, NGHTTP2_FLAG_NONE, st->id, NULL, &nv, 1, NULL);
+        sr_counters_add(&e->row->counters.responses[0], 1);
+    }
+    sr_deadline_set_exchange(e, x, SR_DEADLINE_BODY);
+}
+
+/* --- the body --- */
+
+void sr_body_arrived(sr_session *s, sr_h2_stream *st, sr_bytes data)
+{
+    sr_engine *e = s->engine;
+    sr_exchange *x = st->exchange;
+    sr_body *b = x->body;
+    sr_pace_moved(&b->pace, SR_PACE_BODY, e->now, data.len);
+    b->received += data.len;
+    if (sr_body_spools(b, &e->config, data.len) && !sr_spools_room(e, data.len) &&
+        !sr_spools_allowed(e, data.len)) {
+        sr_h2_refuse(e, x, 507, SR_REFUSED_TEMPORARY, NULL);
+        return;
+    }
+    if (sr_body_store(b, &e->config, data) == SR_BODY_BAD) {
+        sr_spools_failed(e, b->err);
+        sr_h2_refuse(e, x, b->status, sr_account_fault(b->status), b->why);
+    }
+}
+
+void sr_body_over(sr_session *s, sr_h2_stream *st)
+{
+    sr_exchange *x = st->exchange;
+    sr_body *b = x->body;
+    if (sr_body_done(b) == SR_BODY_DONE) {
+        s->complete = st;
+        return;
+    }
+    sr_spools_failed(s->engine, b->err);
+    sr_h2_refuse(s->engine, x, b->status, sr_account_fault(b->status), b->why);
+}
+
+/* --- a whole request --- */
+
+void sr_request_give(sr_session *s, sr_task *task)
+{
+    sr_engine *e = s->engine;
+    sr_conn *c = s->conn;
+    sr_h2_stream *st = s->complete;
+    sr_exchange *x = st->exchange;
+    const sr_request *r = x->parse ? x->parse : &e->intake.request;
+    const sr_buffer *head = x->parse ? &st->head : &e->intake.head;
+    s->complete = NULL;
+    sr_deadline_clear_exchange(e, x);
+    c->requests++;
+    if (e->config.max_keepalive_reqs && c->requests >= e->config.max_keepalive_reqs)
+        sr_session_drain(e, c);
+    c->why = SR_CLOSED_AFTER;
+    x->is_head = r->is_head;
+    x->keep_alive = true;
+    x->ready_at = e->now;
+    x->owed = true;
+    *task = (sr_task){.exchange = x, .request = r, .base = sr_buffer_at(head), .body_fd = -1};
+    if (e->config.trusted.n)
+        task->forwarded = sr_client_forwarded(e, x, r, task->base);
+    x->proxied = x->trusted || r->proxied;
+    e->intake.current = c;
+    sr_body *b = x->body;
+    if (b) {
+        task->body_length = b->length;
+        task->body = sr_bytes_of(sr_buffer_len(&b->mem) ? sr_buffer_at(&b->mem) : "", sr_buffer_len(&b->mem));
+        task->body_fd = sr_body_take(b);
+    }
+}
+
+#endif

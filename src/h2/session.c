@@ -1,0 +1,345 @@
+#ifdef SR_HTTP2
+
+#include "session.h"
+
+#include "../conn/account.h"
+#include "../conn/deadline.h"
+#include "../conn/joined.h"
+#include "../conn/linger.h"
+#include "../conn/send.h"
+#include "../http1/framing.h"
+#include "request.h"
+
+#include <stdlib.h>
+
+enum {
+    FRAME_HEAD = 9,
+    PREFACE = 24,
+    STREAMS_MAX = 128,           /* at a time, of one connection */
+    STREAM_WINDOW = 1024 * 1024, /* bytes of a body that may be on their way */
+    CONN_WINDOW = 4 * 1024 * 1024,
+    BATCH = 64 * 1024, /* bytes written at a time */
+};
+
+/* --- what nghttp2 tells --- */
+
+static int begin_head(nghttp2_session *ng, const nghttp2_frame *f, void *with)
+{
+    sr_session *s = with;
+    if (f->hd.type != NGHTTP2_HEADERS)
+        return 0;
+    sr_head_begin(s);
+    s->opens = true;
+    if (f->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0; /* trailers, which nobody gets */
+    sr_h2_stream *st = sr_stream_new(s, f->hd.stream_id);
+    if (!st)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    nghttp2_session_set_stream_user_data(ng, st->id, st);
+    return 0;
+}
+
+static int field(nghttp2_session *ng, const nghttp2_frame *f, const uint8_t *name, size_t name_len,
+                 const uint8_t *value, size_t value_len, uint8_t flags, void *with)
+{
+    (void)ng, (void)flags;
+    if (f->hd.type == NGHTTP2_HEADERS && f->headers.cat == NGHTTP2_HCAT_REQUEST)
+        sr_head_field(with, sr_bytes_of((const char *)name, name_len),
+                      sr_bytes_of((const char *)value, value_len));
+    return 0;
+}
+
+static int data(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_t *at, size_t len, void *with)
+{
+    sr_session *s = with;
+    sr_h2_stream *st = nghttp2_session_get_stream_user_data(ng, id);
+    (void)flags;
+    if (st && st->exchange && !st->taken && !st->answered)
+        sr_body_arrived(s, st, sr_bytes_of((const char *)at, len));
+    return 0;
+}
+
+static int received(nghttp2_session *ng, const nghttp2_frame *f, void *with)
+{
+    sr_session *s = with;
+    if (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA)
+        return 0;
+    s->opens = s->opens && f->hd.type != NGHTTP2_HEADERS;
+    sr_h2_stream *st = nghttp2_session_get_stream_user_data(ng, f->hd.stream_id);
+    if (!st)
+        return 0;
+    bool ended = f->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    st->ended = st->ended || ended;
+    if (f->hd.type == NGHTTP2_HEADERS && f->headers.cat == NGHTTP2_HCAT_REQUEST)
+        sr_head_done(s, st, ended);
+    else if (ended && st->exchange && !st->taken && !st->answered)
+        sr_body_over(s, st);
+    return 0;
+}
+
+static int sent(nghttp2_session *ng, const nghttp2_frame *f, void *with)
+{
+    sr_h2_stream *st = f->hd.stream_id ? nghttp2_session_get_stream_user_data(ng, f->hd.stream_id) : NULL;
+    (void)with;
+    if (!st || (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA))
+        return 0;
+    st->sent += FRAME_HEAD + f->hd.length;
+    st->body += f->hd.type == NGHTTP2_DATA ? f->hd.length : 0;
+    st->moved = true;
+    if (!(f->hd.flags & NGHTTP2_FLAG_END_STREAM))
+        return 0;
+    st->finished = true;
+    if (st->last)
+        sr_stream_over(st, SR_OVER_WHOLE);
+    if (!st->ended) /* nobody wants the rest of its body (RFC 9113 8.1) */
+        nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_NO_ERROR);
+    return 0;
+}
+
+static int closed(nghttp2_session *ng, int32_t id, uint32_t error, void *with)
+{
+    sr_h2_stream *st = nghttp2_session_get_stream_user_data(ng, id);
+    (void)with, (void)error;
+    if (!st)
+        return 0;
+    nghttp2_session_set_stream_user_data(ng, id, NULL);
+    st->detached = st->exchange && st->finished;
+    if (st->detached) /* the application has not come to its end */
+        return 0;
+    sr_stream_over(st, SR_OVER_ABORTED);
+    sr_stream_free(st);
+    return 0;
+}
+
+static nghttp2_session_callbacks *callbacks(void)
+{
+    static nghttp2_session_callbacks *all;
+    if (all || nghttp2_session_callbacks_new(&all) != 0)
+        return all;
+    nghttp2_session_callbacks_set_on_begin_headers_callback(all, begin_head);
+    nghttp2_session_callbacks_set_on_header_callback(all, field);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(all, data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(all, received);
+    nghttp2_session_callbacks_set_on_frame_send_callback(all, sent);
+    nghttp2_session_callbacks_set_on_stream_close_callback(all, closed);
+    return all;
+}
+
+/* --- the session --- */
+
+static bool settings(sr_session *s)
+{
+    const nghttp2_settings_entry ours[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_MAX},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, s->engine->config.request.head},
+    };
+    return nghttp2_submit_settings(s->ng, NGHTTP2_FLAG_NONE, ours, sizeof ours / sizeof *ours) == 0 &&
+           nghttp2_session_set_local_window_size(s->ng, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW) == 0;
+}
+
+bool sr_session_begin(sr_engine *e, sr_conn *c)
+{
+    sr_session *s = calloc(1, sizeof *s);
+    if (!s)
+        return false;
+    s->engine = e;
+    s->conn = c;
+    sr_link_init(&s->streams);
+    c->session = s;
+    if (!callbacks() || nghttp2_session_server_new(&s->ng, callbacks(), s) != 0 || !settings(s)) {
+        sr_session_free(c);
+        return false;
+    }
+    c->state = SR_CONN_STREAMS;
+    c->persists = true;
+    sr_session_due(s);
+    return true;
+}
+
+void sr_session_free(sr_conn *c)
+{
+    sr_session *s = c->session;
+    if (!s)
+        return;
+    while (!sr_link_alone(&s->streams)) {
+        sr_h2_stream *st = SR_LIST_ENTRY(s->streams.next, sr_h2_stream, link);
+        sr_stream_over(st, SR_OVER_ABORTED);
+        sr_stream_free(st);
+    }
+    sr_link_remove(&c->due);
+    nghttp2_session_del(s->ng);
+    sr_head_free(s);
+    free(s);
+    c->session = NULL;
+}
+
+/*
+ * Whether a frame opens a stream with a number that was skipped, which is an error of the connection (RFC 9113 5.1.1) that nghttp2
+ * does not see: it takes all lower numbers for streams that are closed. Notes the number.
+ */
+static bool goes_back(sr_session *s, sr_bytes frame)
+{
+    const unsigned char *at = (const unsigned char *)frame.at;
+    int32_t id =
+        (int32_t)((uint32_t)(at[5] & 127) << 24 | (uint32_t)at[6] << 16 | (uint32_t)at[7] << 8 | at[8]);
+    if (at[3] != NGHTTP2_HEADERS || !(id & 1))
+        return false;
+    uint32_t back = (uint32_t)(s->newest - id) / 2;
+    if (id <= s->newest)
+        return back < 256 && !(s->opened[back / 64] >> back % 64 & 1);
+    for (uint32_t by = (uint32_t)(id - s->newest + 1) / 2; by;) {
+        uint32_t bits = by < 64 ? by : 64;
+        for (int i = 3; i >= 0; i--)
+            s->opened[i] = bits == 64 ? (i ? s->opened[i - 1] : 0)
+                                      : s->opened[i] << bits | (i ? s->opened[i - 1] >> (64 - bits) : 0);
+        by -= by > 256 ? by - 256 : bits;
+    }
+    s->opened[0] |= 1;
+    s->newest = id;
+    return false;
+}
+
+static size_t frame_len(sr_bytes in)
+{
+    const unsigned char *at = (const unsigned char *)in.at;
+    return in.len < FRAME_HEAD ? 0 : FRAME_HEAD + ((size_t)at[0] << 16 | (size_t)at[1] << 8 | at[2]);
+}
+
+ssize_t sr_session_feed(sr_session *s, sr_bytes in)
+{
+    size_t len;
+    if (s->prefaced < PREFACE) {
+        len = in.len < PREFACE - s->prefaced ? in.len : PREFACE - s->prefaced;
+        s->prefaced += (uint32_t)len;
+    } else {
+        len = frame_len(in);
+        if (!len || (len > in.len && len <= FRAME_HEAD + 16384))
+            return 0;
+        len = len < in.len ? len : in.len; /* a larger one is an error already */
+        if (goes_back(s, in)) {
+            nghttp2_session_terminate_session(s->ng, NGHTTP2_PROTOCOL_ERROR);
+            return -1;
+        }
+    }
+    ssize_t n = nghttp2_session_mem_recv(s->ng, (const uint8_t *)in.at, len);
+    return n == (ssize_t)len ? n : -1;
+}
+
+/* Appends frames to what goes out, until it is enough or there are none. */
+static bool collect(sr_engine *e, sr_session *s)
+{
+    while (sr_buffer_len(&e->joined.bytes) < BATCH) {
+        const uint8_t *at;
+        ssize_t n = nghttp2_session_mem_send(s->ng, &at);
+        if (n < 0 || (n > 0 && !sr_buffer_add(&e->joined.bytes, at, (size_t)n))) {
+            s->over = true;
+            return false;
+        }
+        if (n == 0)
+            return false;
+    }
+    return true;
+}
+
+/* What the client has taken, and keeps from being sent. */
+typedef struct turn {
+    bool moved, blocked;
+} turn;
+
+/* Workers that wait for their clients go on. */
+static turn tell_workers(sr_engine *e, sr_session *s)
+{
+    turn t = {false, false};
+    for (sr_link *l = s->streams.next, *next; l != &s->streams; l = next) {
+        sr_h2_stream *st = SR_LIST_ENTRY(l, sr_h2_stream, link);
+        next = l->next;
+        t.moved = t.moved || st->moved;
+        if (st->moved && st->exchange && st->exchange->slot && e->drained)
+            e->drained(e->with, st->exchange);
+        st->moved = false;
+        t.blocked = t.blocked || (st->out && !st->deferred);
+    }
+    return t;
+}
+
+/* Whether the beginning of a frame is here that is none of a body: that has a limit of its own. */
+static bool is_in_frame(const sr_conn *c)
+{
+    size_t len = sr_buffer_len(&c->in);
+    return len && (len < 4 || sr_buffer_at(&c->in)[3] != NGHTTP2_DATA);
+}
+
+/* The limit of the connection, for what it waits for. One that runs for the same goes on, unless there was progress. */
+static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
+{
+    sr_conn *c = s->conn;
+    bool running = !sr_link_alone(&c->deadline.link);
+    sr_deadline_kind kind;
+    if (c->out || t.blocked)
+        kind = SR_DEADLINE_WRITE;
+    else if (s->opens || is_in_frame(c) || (!c->requests && !s->n_streams))
+        kind = SR_DEADLINE_HEAD;
+    else if (!s->n_streams)
+        kind = SR_DEADLINE_IDLE;
+    else
+        kind = SR_DEADLINE_KINDS;
+    if (!s->n_streams)
+        sr_head_free(s);
+    if (running && c->deadline.kind == kind && !(kind == SR_DEADLINE_WRITE && progress))
+        return;
+    if (kind == SR_DEADLINE_KINDS)
+        sr_deadline_clear(e, c);
+    else if (kind == SR_DEADLINE_WRITE)
+        sr_send_stall_watch(e, c);
+    else
+        sr_deadline_set(e, c, kind);
+}
+
+/* All was sent that could be. */
+static bool rest(sr_engine *e, sr_session *s, uint64_t before)
+{
+    sr_conn *c = s->conn;
+    turn t = tell_workers(e, s);
+    bool reads = !s->over && nghttp2_session_want_read(s->ng);
+    if (!reads && !c->out) { /* GOAWAY was sent, and no stream is left */
+        sr_session_free(c);
+        sr_linger(e, c, c->why);
+        return false;
+    }
+    limit(e, s, t, t.moved || (c->out && c->sent != before)); /* what answers a PING is no progress */
+    return sr_conn_watch(e, c, (reads ? EPOLLIN : 0u) | (c->out ? EPOLLOUT : 0u));
+}
+
+bool sr_session_send(sr_engine *e, sr_conn *c)
+{
+    sr_session *s = c->session;
+    uint64_t before = c->sent;
+    if (e->draining || e->says_close || e->retiring)
+        sr_session_drain(e, c);
+    sr_link_remove(&c->due);
+    switch (sr_send_flush(e, c)) {
+    case SR_FLUSH_DONE:
+        break;
+    case SR_FLUSH_AGAIN:
+        return rest(e, s, before);
+    case SR_FLUSH_SHORT:
+    case SR_FLUSH_GONE:
+        sr_conn_close(e, c, SR_CLOSED_CLIENT);
+        return false;
+    }
+    for (bool more = true; more && !c->out && !c->gone;) {
+        if (e->joined.of)
+            sr_joined_flush(e);
+        e->joined.of = c;
+        more = collect(e, s);
+        sr_joined_flush(e);
+    }
+    if (c->gone) {
+        sr_conn_close(e, c, c->why);
+        return false;
+    }
+    return rest(e, s, before);
+}
+
+#endif

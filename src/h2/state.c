@@ -1,0 +1,81 @@
+#ifdef SR_HTTP2
+
+#include "state.h"
+
+#include <stdlib.h>
+
+sr_h2_stream *sr_stream_new(sr_session *s, int32_t id)
+{
+    sr_h2_stream *st = calloc(1, sizeof *st);
+    if (!st)
+        return NULL;
+    st->session = s;
+    st->id = id;
+    sr_link_init(&st->link);
+    sr_link_append(&s->streams, &st->link);
+    s->n_streams++;
+    return st;
+}
+
+static void drop_output(sr_h2_stream *st)
+{
+    if (!st->out)
+        return;
+    st->session->engine->pending -= sr_output_memory(st->out);
+    sr_output_free(st->out);
+    st->out = NULL;
+}
+
+void sr_stream_free(sr_h2_stream *st)
+{
+    sr_session *s = st->session;
+    drop_output(st);
+    sr_buffer_free(&st->head);
+    sr_link_remove(&st->link);
+    s->n_streams--;
+    if (s->complete == st)
+        s->complete = NULL;
+    free(st);
+}
+
+void sr_stream_over(sr_h2_stream *st, sr_over how)
+{
+    sr_engine *e = st->session->engine;
+    sr_exchange *x = st->exchange;
+    if (!x)
+        return;
+    st->exchange = NULL;
+    sr_exchange_abandon(e, x);
+    x->sent_from = x->conn->sent - st->sent; /* what account.h counts is the difference */
+    x->head_bytes = (uint32_t)(st->sent - st->body);
+    x->broken = x->broken || how == SR_OVER_ABORTED;
+    sr_account_over(e, x, how);
+    sr_exchange_end(e, x);
+}
+
+void sr_stream_finish(sr_h2_stream *st)
+{
+    bool detached = st->detached;
+    sr_stream_over(st, SR_OVER_WHOLE);
+    if (detached)
+        sr_stream_free(st);
+}
+
+void sr_session_drain(sr_engine *e, sr_conn *c)
+{
+    sr_session *s = c->session;
+    (void)e;
+    if (s->drained)
+        return;
+    s->drained = true;
+    nghttp2_submit_goaway(s->ng, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(s->ng),
+                          NGHTTP2_NO_ERROR, NULL, 0);
+    sr_session_due(s);
+}
+
+void sr_session_due(sr_session *s)
+{
+    sr_link_append(&s->engine->due, &s->conn->due);
+}
+
+#endif

@@ -1,0 +1,84 @@
+#ifndef SR_H2_STATE_H
+#define SR_H2_STATE_H
+/*
+ * state: of HTTP/2 on one connection (RFC 9113), and of its streams. libnghttp2 knows frames, HPACK and flow control; what its calls mean for
+ * exchanges is decided here and in the other files of this folder. It reads frame by frame, so that one complete request comes out at
+ * a time, and writes when the loop has nothing else to do in this step: what many streams have to say goes out together.
+ *
+ * Owner: the connection (sr_conn.session). A stream belongs to its session, from the first bytes of its head until it is closed on
+ * both sides; its exchange may end before that.
+ * Failure: an error of one stream resets it; one of the session ends the connection by GOAWAY.
+ */
+#include "../conn/account.h"
+#include "../conn/protocol.h"
+
+#include <nghttp2/nghttp2.h>
+
+typedef struct sr_session sr_session;
+
+/* One stream, as sr_exchange.stream. */
+typedef struct sr_h2_stream {
+    sr_link link; /* in sr_session.streams */
+    sr_session *session;
+    sr_exchange *exchange; /* NULL: it is over, or has not begun, as the head is not complete */
+    int32_t id;
+    bool ended;          /* the client sends no more */
+    bool taken;          /* the edge has the request */
+    bool answered;       /* the head of the response was given to nghttp2 */
+    bool deferred;       /* nghttp2 asks for no more until it is told that there is more */
+    bool last;           /* the edge has ended the response */
+    bool finished;       /* its last frame was sent */
+    bool detached;       /* nghttp2 has forgotten it, before the edge has ended the response */
+    bool moved;          /* some of it was sent in this turn, so that its worker may go on */
+    uint64_t sent, body; /* bytes of its frames, and of the body in them */
+    sr_buffer head;      /* of a request whose body is being collected */
+    sr_output *out;      /* of the body, what was not sent; NULL: nothing. Owned */
+} sr_h2_stream;
+
+struct sr_session {
+    nghttp2_session *ng;
+    sr_engine *engine;
+    sr_conn *conn;
+    sr_link streams;
+    uint32_t n_streams;
+    uint32_t prefaced;  /* bytes of the preface that were read */
+    bool over;          /* nothing more is read */
+    bool drained;       /* GOAWAY was said: no other request begins */
+    bool opens;         /* a header block is not complete */
+    int32_t newest;     /* the highest number of a stream so far */
+    uint64_t opened[4]; /* a bit for each of the 256 odd numbers up to the newest: whether it was a stream */
+
+    /* the head that is being read: header blocks do not interleave (RFC 9113 4.3) */
+    sr_buffer block; /* pseudo-headers, and fields as lines; freed while no stream is there */
+    sr_span method, path, authority;
+    sr_buffer cookie;             /* clients may split it (RFC 9113 8.2.3) */
+    uint32_t n_fields, fields_at; /* where in the block they begin */
+    bool parsed;                  /* sr_arrivals.request is of it */
+    int status;                   /* to refuse it with; 0: it is fine so far */
+    const char *why;              /* static */
+
+    sr_h2_stream *complete; /* its request is; NULL: none is. Read as soon as the frame is */
+};
+
+/* In the list of its session. NULL: no memory. */
+sr_h2_stream *sr_stream_new(sr_session *s, int32_t id);
+void sr_stream_free(sr_h2_stream *st); /* its exchange is over */
+
+/* The exchange of a stream has ended, as it should or not: it is counted and logged, and a worker that has it is told. */
+void sr_stream_over(sr_h2_stream *st, sr_over how);
+
+/* The edge has ended the response of this stream, whose last frame was sent. */
+void sr_stream_finish(sr_h2_stream *st);
+
+/* No other request may begin: says so, and ends the connection when the last exchange is over. */
+void sr_session_drain(sr_engine *e, sr_conn *c);
+
+/* Has the frames that wait sent at the end of this step of the loop. */
+void sr_session_due(sr_session *s);
+
+static inline sr_session *sr_session_of(const sr_conn *c)
+{
+    return c->session;
+}
+
+#endif
