@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use File::Temp ();
 use JSON::PP   ();
 use List::Util qw(sum0);
 use Test::More;
@@ -219,6 +220,21 @@ subtest 'CPU of workers' => sub {
     cmp_ok $worker->{cpu}, '<', $paths->{'/busy/:id'}{seconds} + $paths->{'/sleep/:id'}{seconds} + 0.2,
         'without what it has waited';
     $server->stop;
+};
+
+subtest 'A large request whose client has left' => sub {
+    my $log = File::Temp->newdir;
+    $server = start_server( $APP, qw(--workers 1 --access-log), "$log/access.log" );
+    my $body  = 'b' x 40_000;
+    my $first = $server->ask( 'POST /said/200/stayed', \$body );
+    is $first->status, 200, 'after one that is answered';
+    my $client = $server->connect;
+    $client->send( request( 'POST /sleep/2/left', \$body ) );
+    ok $server->wait_busy(1), 'it runs';
+    $client->abort;
+    my $paths = paths(2);
+    is_deeply [ sort map {m{(\w+)\z}} grep { $_ ne 'other' } keys %$paths ], [qw(left stayed)],
+        'each has its own path';
 };
 
 done_testing;
