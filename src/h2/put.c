@@ -221,6 +221,7 @@ void sr_h2_end(sr_engine *e, sr_exchange *x)
         return;
     }
     sr_accesslog_keep(e, x);
+    sr_stream_drop_request(st);
     st->last = true;
     if (st->finished)
         sr_stream_finish(st);

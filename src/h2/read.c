@@ -103,8 +103,8 @@ void sr_h2_taken(sr_engine *e, sr_exchange *x)
 {
     sr_h2_stream *st = x->stream;
     st->taken = true;
-    sr_exchange_drop_request(x);
-    sr_buffer_free(&st->head);
+    if (!x->is_own) /* the edge answers it itself, and the line of the access log is made at the end */
+        sr_stream_drop_request(st);
     e->intake.current = NULL;
     sr_session_due(st->session);
 }

@@ -17,6 +17,12 @@ sr_h2_stream *sr_stream_new(sr_session *s, int32_t id)
     return st;
 }
 
+void sr_stream_drop_request(sr_h2_stream *st)
+{
+    sr_exchange_drop_request(st->exchange);
+    sr_buffer_free(&st->head);
+}
+
 static void drop_output(sr_h2_stream *st)
 {
     if (!st->out)

@@ -64,6 +64,9 @@ struct sr_session {
 sr_h2_stream *sr_stream_new(sr_session *s, int32_t id);
 void sr_stream_free(sr_h2_stream *st); /* its exchange is over */
 
+/* Nobody looks at its request any more. It has an exchange. */
+void sr_stream_drop_request(sr_h2_stream *st);
+
 /* The exchange of a stream has ended, as it should or not: it is counted and logged, and a worker that has it is told. */
 void sr_stream_over(sr_h2_stream *st, sr_over how);
 

@@ -38,7 +38,8 @@ sub { ( $of{ $_[0]{PATH_INFO} } || sub { [ 200, [], ["hello $_[0]{REQUEST_METHOD
 APP
 my $dir    = File::Temp->newdir;
 my $log    = "$dir/access.log";
-my $server = start_server( $APP, qw(--workers 2 --enable-http2 --max-body 10000000), '--access-log', $log );
+my $server = start_server( $APP, qw(--workers 2 --enable-http2 --max-body 10000000),
+    '--access-log', $log, '--static', "/files=$dir" );
 my $client = Sirius::Test::HTTP2->new( $server->address );
 
 subtest 'the environment' => sub {
@@ -69,6 +70,14 @@ subtest 'responses' => sub {
     ok $field{date}, 'Date';
     my $head = $client->ask('HEAD /big');
     is_deeply [ @$head{qw(status body)}, $head->{fields}{'content-length'} ], [ 200, '', 3_000_000 ], 'HEAD';
+};
+
+subtest 'a body that the server answers itself' => sub {
+    is $client->ask( 'PUT /files/none', {}, 'x' x 100 )->{status}, 405, 'a file' for 1 .. 3;
+    ok until_true(
+        5, sub { 3 == ( () = Sirius::Test::Server::slurp($log) =~ m{"PUT /files/none HTTP/2.0" 405}g ) }
+        ),
+        'is in the log';
 };
 
 subtest 'bodies of requests' => sub {
