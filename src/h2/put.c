@@ -4,6 +4,7 @@
 
 #include "../base/decimal.h"
 #include "../conn/account.h"
+#include "../conn/deadline.h"
 #include "../conn/extra.h"
 #include "../conn/send.h"
 #include "../net/descriptors.h"
@@ -220,6 +221,7 @@ void sr_h2_end(sr_engine *e, sr_exchange *x)
         sr_h2_cut(e, x);
         return;
     }
+    sr_deadline_clear_exchange(e, x);
     sr_accesslog_keep(e, x);
     sr_stream_drop_request(st);
     st->last = true;

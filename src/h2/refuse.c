@@ -3,6 +3,7 @@
 #include "refuse.h"
 
 #include "../conn/account.h"
+#include "../conn/deadline.h"
 #include "../conn/trouble.h"
 #include "../http/page.h"
 #include "put.h"
@@ -45,6 +46,7 @@ void sr_h2_refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why, cons
     if (s->complete == st)
         s->complete = NULL;
     sr_exchange_abandon(e, x);
+    sr_deadline_clear_exchange(e, x); /* of the body, which nobody waits for any more, or of the queue */
     if (st->answered) {
         sr_h2_cut(e, x);
         return;

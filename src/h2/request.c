@@ -164,6 +164,8 @@ static bool field(sr_session *s, sr_request *r, const sr_request_limits *limits,
         return sr_request_refuse(r, 400, "a header value contains a control character");
     if (is_second_host(s, r, at, &f))
         return true;
+    if (r->n_fields >= limits->fields) /* :authority counts, as Host does in HTTP/1.1 */
+        return sr_request_refuse(r, 431, "there are more header fields than max-header-fields");
     bool underscore = memchr(name.at, '_', name.len);
     sr_field_use use = underscore ? sr_framing_underscored(r, limits, at, &f) : sr_framing_field(r, at, &f);
     if (use == SR_FIELD_KEEP)

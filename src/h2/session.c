@@ -188,7 +188,7 @@ static bool goes_back(sr_session *s, sr_bytes frame)
     uint32_t back = (uint32_t)(s->newest - id) / 2;
     if (id <= s->newest)
         return back < 256 && !(s->opened[back / 64] >> back % 64 & 1);
-    for (uint32_t by = (uint32_t)(id - s->newest + 1) / 2; by;) {
+    for (uint32_t by = ((uint32_t)(id - s->newest) + 1) / 2; by;) {
         uint32_t bits = by < 64 ? by : 64;
         for (int i = 3; i >= 0; i--)
             s->opened[i] = bits == 64 ? (i ? s->opened[i - 1] : 0)
@@ -247,13 +247,13 @@ typedef struct turn {
     bool moved, blocked;
 } turn;
 
-/* Workers that wait for their clients go on. */
+/* Workers that wait for their clients go on. What they have sent meanwhile may end any stream. */
 static turn tell_workers(sr_engine *e, sr_session *s)
 {
     turn t = {false, false};
-    for (sr_link *l = s->streams.next, *next; l != &s->streams; l = next) {
+    s->telling = true;
+    for (sr_link *l = s->streams.next; l != &s->streams; l = l->next) {
         sr_h2_stream *st = SR_LIST_ENTRY(l, sr_h2_stream, link);
-        next = l->next;
         t.moved = t.moved || st->moved;
         if (st->moved && st->exchange && st->exchange->slot && e->drained)
             e->drained(e->with, st->exchange);
@@ -278,7 +278,14 @@ static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
     sr_deadline_kind kind;
     if (c->out || t.blocked)
         kind = SR_DEADLINE_WRITE;
+    }
+    s->telling = false;
+    for (sr_link *l = s->streams.next, *next; l != &s->streams; l = next) {
+        sr_h2_stream *st = SR_LIST_ENTRY(l, sr_h2_stream, link);
+        next = l->next;
     else if (s->opens || is_in_frame(c) || (!c->requests && !s->n_streams))
+        if (st->detached && !st->exchange)
+            sr_stream_free(st);
         kind = SR_DEADLINE_HEAD;
     else if (!s->n_streams)
         kind = SR_DEADLINE_IDLE;

@@ -63,7 +63,7 @@ void sr_stream_finish(sr_h2_stream *st)
 {
     bool detached = st->detached;
     sr_stream_over(st, SR_OVER_WHOLE);
-    if (detached)
+    if (detached && !st->session->telling)
         sr_stream_free(st);
 }
 

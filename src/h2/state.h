@@ -45,6 +45,9 @@ struct sr_session {
     bool over;          /* nothing more is read */
     bool drained;       /* GOAWAY was said: no other request begins */
     bool opens;         /* a header block is not complete */
+    bool paused;        /* there is more to read, for which it is too full (session.h) */
+    bool stalls;        /* a stream waits for the copy of a file (leased.h) */
+    bool telling;       /* its streams are gone through: none is freed meanwhile */
     int32_t newest;     /* the highest number of a stream so far */
     uint64_t opened[4]; /* a bit for each of the 256 odd numbers up to the newest: whether it was a stream */
 
