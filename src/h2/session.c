@@ -31,7 +31,11 @@ static int begin_head(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     sr_head_begin(s);
     s->opens = true;
     if (f->headers.cat != NGHTTP2_HCAT_REQUEST)
-        return 0; /* trailers, which nobody gets */
+        return 0;     /* trailers, which nobody gets */
+    if (s->drained) { /* GOAWAY names the last one that is run, and the client may send this one elsewhere */
+        nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, f->hd.stream_id, NGHTTP2_REFUSED_STREAM);
+        return 0;
+    }
     sr_h2_stream *st = sr_stream_new(s, f->hd.stream_id);
     if (!st)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
