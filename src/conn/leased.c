@@ -158,6 +158,12 @@ static void end(sr_engine *e, int err)
         sr_output_replace(o, fd, l->base, fd < 0 ? NULL : l->copy);
     }
     close_both(l);
+    for (sr_link *at = e->all.next; at != &e->all;
+         at = at->next) { /* which look for streams that may go on */
+        sr_conn *c = SR_LIST_ENTRY(at, sr_conn, all);
+        if (c->state == SR_CONN_STREAMS)
+            sr_link_append(&e->due, &c->due);
+    }
 }
 
 /* Copies some bytes. Returns 0 or errno. */

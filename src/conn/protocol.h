@@ -85,11 +85,15 @@ static inline void sr_exchange_refuse(sr_engine *e, sr_exchange *x, int status, 
     x->conn->protocol->refuse(e, x, status, why, NULL);
 }
 
-/* Before the loop waits: sends what the protocols of connections have kept for the end of the step. */
+/* Before the loop waits: sends what the protocols of connections have kept for the end of the step. Some may have more at once. */
 static inline void sr_due_send(sr_engine *e)
 {
-    while (!sr_link_alone(&e->due)) {
-        sr_conn *c = SR_LIST_ENTRY(e->due.next, sr_conn, due);
+    sr_link now;
+    sr_link_init(&now);
+    while (!sr_link_alone(&e->due))
+        sr_link_append(&now, e->due.next);
+    while (!sr_link_alone(&now)) {
+        sr_conn *c = SR_LIST_ENTRY(now.next, sr_conn, due);
         sr_link_remove(&c->due);
         c->protocol->writable(e, c);
     }

@@ -521,8 +521,8 @@ static int sooner(int ms, int64_t ns)
 static int patience(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    if (!sr_link_alone(&e->intake.buffered) || sr_handshake_waits(&e->handshakes) ||
-        sr_leased_waits(&e->leased))
+    if (!sr_link_alone(&e->intake.buffered) || !sr_link_alone(&e->due) ||
+        sr_handshake_waits(&e->handshakes) || sr_leased_waits(&e->leased))
         return 0;
     if (e->retiring && !e->draining &&
         sr_heir_done(ed)) /* a time limit has just closed the last connection */

@@ -33,7 +33,7 @@ static ssize_t give(nghttp2_session *ng, int32_t id, uint8_t *to, size_t len, ui
         if (st->out->stalled && !n) {
             if (!st->out->broken_at)
                 e->leased.asked = true;
-            st->deferred = true;
+            st->deferred = st->session->stalls = true;
             return NGHTTP2_ERR_DEFERRED;
         }
         if (sr_output_done(st->out)) {
@@ -208,7 +208,7 @@ sr_output *sr_h2_output(const sr_exchange *x)
 bool sr_h2_settle(sr_engine *e, sr_exchange *x)
 {
     const sr_h2_stream *st = x->stream;
-    (void)e;
+    sr_deadline_clear_exchange(e, x); /* the client is waited for, not the application */
     sr_session_due(st->session);
     return true;
 }

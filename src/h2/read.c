@@ -63,8 +63,11 @@ static sr_intake ready(sr_engine *e, sr_conn *c, sr_task *task)
 sr_intake sr_h2_read(sr_engine *e, sr_conn *c, sr_task *task)
 {
     sr_session *s = c->session;
-    if (s->over)
+    if (s->over || sr_session_full(s)) {
+        s->paused = !s->over;
+        sr_session_due(s);
         return SR_INTAKE_WAIT;
+    }
     if (sr_buffer_len(&c->in)) {
         ssize_t used = feed(s, sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in)));
         if (used < 0)

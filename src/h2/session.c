@@ -18,7 +18,10 @@ enum {
     STREAMS_MAX = 128,           /* at a time, of one connection */
     STREAM_WINDOW = 1024 * 1024, /* bytes of a body that may be on their way */
     CONN_WINDOW = 4 * 1024 * 1024,
-    BATCH = 64 * 1024, /* bytes written at a time */
+    BATCH = 64 * 1024,  /* bytes written at a time */
+    TURN = 1024 * 1024, /* bytes of one connection in one step of the loop, as of HTTP/1.1 */
+    WAITING_MAX = 1000, /* frames; all streams together have less than that */
+    HEAD_MAX = 64 * 1024 * 1024,
 };
 
 /* --- what nghttp2 tells --- */
@@ -142,6 +145,19 @@ static bool settings(sr_session *s)
            nghttp2_session_set_local_window_size(s->ng, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW) == 0;
 }
 
+/* Heads of responses are limited by the edge, not to the 64 KiB of nghttp2, which would leave the stream without an answer. */
+static int server_new(sr_session *s)
+{
+    nghttp2_option *option;
+    int err = nghttp2_option_new(&option);
+    if (err)
+        return err;
+    nghttp2_option_set_max_send_header_block_length(option, HEAD_MAX);
+    err = nghttp2_session_server_new2(&s->ng, callbacks(), s, option);
+    nghttp2_option_del(option);
+    return err;
+}
+
 bool sr_session_begin(sr_engine *e, sr_conn *c)
 {
     sr_session *s = calloc(1, sizeof *s);
@@ -151,7 +167,7 @@ bool sr_session_begin(sr_engine *e, sr_conn *c)
     s->conn = c;
     sr_link_init(&s->streams);
     c->session = s;
-    if (!callbacks() || nghttp2_session_server_new(&s->ng, callbacks(), s) != 0 || !settings(s)) {
+    if (!callbacks() || server_new(s) != 0 || !settings(s)) {
         sr_session_free(c);
         return false;
     }
@@ -262,7 +278,14 @@ static turn tell_workers(sr_engine *e, sr_session *s)
         if (st->moved && st->exchange && st->exchange->slot && e->drained)
             e->drained(e->with, st->exchange);
         st->moved = false;
+    }
+    s->telling = false;
+    for (sr_link *l = s->streams.next, *next; l != &s->streams; l = next) {
+        sr_h2_stream *st = SR_LIST_ENTRY(l, sr_h2_stream, link);
+        next = l->next;
         t.blocked = t.blocked || (st->out && !st->deferred);
+        if (st->detached && !st->exchange)
+            sr_stream_free(st);
     }
     return t;
 }
@@ -282,14 +305,7 @@ static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
     sr_deadline_kind kind;
     if (c->out || t.blocked)
         kind = SR_DEADLINE_WRITE;
-    }
-    s->telling = false;
-    for (sr_link *l = s->streams.next, *next; l != &s->streams; l = next) {
-        sr_h2_stream *st = SR_LIST_ENTRY(l, sr_h2_stream, link);
-        next = l->next;
     else if (s->opens || is_in_frame(c) || (!c->requests && !s->n_streams))
-        if (st->detached && !st->exchange)
-            sr_stream_free(st);
         kind = SR_DEADLINE_HEAD;
     else if (!s->n_streams)
         kind = SR_DEADLINE_IDLE;
@@ -307,19 +323,44 @@ static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
         sr_deadline_set(e, c, kind);
 }
 
+bool sr_session_full(const sr_session *s)
+{
+    return s->conn->out && nghttp2_session_get_outbound_queue_size(s->ng) > WAITING_MAX;
+}
+
 /* All was sent that could be. */
-static bool rest(sr_engine *e, sr_session *s, uint64_t before)
+static bool rest(sr_engine *e, sr_session *s, uint64_t before, bool more)
 {
     sr_conn *c = s->conn;
     turn t = tell_workers(e, s);
     bool reads = !s->over && nghttp2_session_want_read(s->ng);
-    if (!reads && !c->out) { /* GOAWAY was sent, and no stream is left */
+    if (!reads && !c->out && !more) { /* GOAWAY was sent, and no stream is left */
         sr_session_free(c);
         sr_linger(e, c, c->why);
         return false;
     }
+    bool full = sr_session_full(s);
+    if (s->paused && !full) {
+        s->paused = false;
+        sr_link_append(&e->intake.buffered, &c->buffered);
+    }
     limit(e, s, t, t.moved || (c->out && c->sent != before)); /* what answers a PING is no progress */
-    return sr_conn_watch(e, c, (reads ? EPOLLIN : 0u) | (c->out ? EPOLLOUT : 0u));
+    return sr_conn_watch(e, c, (reads && !full ? EPOLLIN : 0u) | (c->out || more ? EPOLLOUT : 0u));
+}
+
+/* The copy of a file may be complete. */
+static void look_for_stalled(sr_session *s)
+{
+    s->stalls = false;
+    for (sr_link *l = s->streams.next; l != &s->streams; l = l->next) {
+        sr_h2_stream *st = SR_LIST_ENTRY(l, sr_h2_stream, link);
+        if (!st->deferred || !st->out)
+            continue;
+        s->stalls = s->stalls || st->out->stalled;
+        st->deferred = st->out->stalled;
+        if (!st->deferred)
+            nghttp2_session_resume_data(s->ng, st->id);
+    }
 }
 
 bool sr_session_send(sr_engine *e, sr_conn *c)
@@ -329,17 +370,20 @@ bool sr_session_send(sr_engine *e, sr_conn *c)
     if (e->draining || e->says_close || e->retiring)
         sr_session_drain(e, c);
     sr_link_remove(&c->due);
+    if (s->stalls)
+        look_for_stalled(s);
     switch (sr_send_flush(e, c)) {
     case SR_FLUSH_DONE:
         break;
     case SR_FLUSH_AGAIN:
-        return rest(e, s, before);
+        return rest(e, s, before, true);
     case SR_FLUSH_SHORT:
     case SR_FLUSH_GONE:
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
         return false;
     }
-    for (bool more = true; more && !c->out && !c->gone;) {
+    bool more = true;
+    while (more && !c->out && !c->gone && c->sent - before < TURN) {
         if (e->joined.of)
             sr_joined_flush(e);
         e->joined.of = c;
@@ -350,7 +394,7 @@ bool sr_session_send(sr_engine *e, sr_conn *c)
         sr_conn_close(e, c, c->why);
         return false;
     }
-    return rest(e, s, before);
+    return rest(e, s, before, more);
 }
 
 #endif

@@ -12,6 +12,9 @@ void sr_session_free(sr_conn *c);
 /* Takes one frame, or the preface. Returns the bytes used; 0: it is not complete; -1: the connection can't go on. */
 ssize_t sr_session_feed(sr_session *s, sr_bytes in);
 
+/* Whether so many frames wait for a client that does not read that no more of its own are read, as each may bring another. */
+bool sr_session_full(const sr_session *s);
+
 /* Sends the frames that wait. False: the connection is closed. */
 bool sr_session_send(sr_engine *e, sr_conn *c);
 

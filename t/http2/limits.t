@@ -121,6 +121,19 @@ subtest 'a flood' => sub {
     my $client = greeted();
     $client->send( $client->make( 'PING', 0, 0, 'x' x 8 ) x 200_000 );
     ok $client->ends, 'of PING, whose answers nobody reads, ends the connection';
+    my $sent = 0;
+    my $deaf = client( rcvbuf => 4096 )->greet;
+    for my $i ( 0 .. 29_999 ) {    # 42 MB of streams without a path
+        my $frames = join '',
+            map { $deaf->make( 'HEADERS', 5, 1 + 2 * ( 100 * $i + $_ ), "\x82\x86\x41\1a" ) } 0 .. 99;
+        last
+            if !defined syswrite $deaf->{socket}, $frames
+            and sleep 0.2
+            and !defined syswrite $deaf->{socket}, $frames;
+        $sent += length $frames;
+    }
+    cmp_ok $sent, '<', 20_000_000,
+        'of requests that are refused is not read on while nobody reads the answers';
     my $reset = greeted();
     for my $i ( 0 .. 5000 ) {
         $reset->open( 1 + 2 * $i, 'GET /' );

@@ -1,0 +1,151 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use File::Temp ();
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Sirius::Test;
+use Sirius::Test::HTTP2;
+
+# Streams whose client, application or server comes to an end at another time than the others
+
+my $dir = File::Temp->newdir;
+my $APP = <<"APP";
+use Time::HiRes qw(sleep time);
+sub {
+    my ( \$path, \$query ) = \@{ \$_[0] }{qw(PATH_INFO QUERY_STRING)};
+    my %stream = (
+        '/late'  => sub { my \$w = \$_[0]->( [ 200, [] ] ); \$w->write('a'); sleep 0.3; \$w->write( 'b' x 500_000 ); \$w->close },
+        '/whole' => sub {
+            my \$w = \$_[0]->( [ 200, [ 'Content-Length' => 100 ] ] );
+            \$w->write( 'x' x 100 );
+            my \$end = time + rand 0.0004;
+            1 while time < \$end;
+            \$w->close;
+        },
+    );
+    return \$stream{\$path} if \$stream{\$path};
+    if ( \$path eq '/run' )  { open my \$out, '>>', "$dir/ran" or die; syswrite \$out, "\$query\\n" }
+    if ( \$path eq '/file' ) { open my \$in, '<', "$dir/file" or die; return [ 200, [], \$in ] }
+    return [ 200, [ map { ( "X-\$_" => 'y' x 1000 ) } 1 .. \$query ], ['hello'] ] if \$path eq '/head';
+    return [ 200, [], ['hello'] ];
+}
+APP
+
+sub greeted {
+    my ( $server, @settings ) = @_;
+    return Sirius::Test::HTTP2->new( $server->address )->greet(@settings);
+}
+
+sub widen {
+    my ( $client, $by, @streams ) = @_;
+    return $client->send( join '', map { $client->make( 'WINDOW_UPDATE', 0, $_, pack 'N', $by ) } @streams );
+}
+
+# How many bytes of a body come until it ends, or how it is cut off
+sub body {
+    my ( $client, $stream ) = @_;
+    my $n     = 0;
+    my $until = time + 10;
+    while ( my $frame = $client->frame( $until - time ) ) {
+        next                           if $frame->{stream} != $stream;
+        return $frame->{error}         if $frame->{type} eq 'RST_STREAM';
+        $n += length $frame->{payload} if $frame->{type} eq 'DATA';
+        return $n                      if $frame->{flags} & 1;
+    }
+    return "$n, and no end" . ( $client->{ended} ? " but of the connection" : "" );
+}
+
+my $server = start_server( $APP,
+    qw(--workers 2 --enable-http2 --stream-timeout 1 --body-timeout 1 --write-timeout 20 --max-body 100000 --max-header-fields 256)
+);
+
+subtest 'a client that reads nothing' => sub {
+    my $client = greeted( $server, [ 4, 0 ] );    # SETTINGS_INITIAL_WINDOW_SIZE
+    $client->open( 1, 'POST /' );
+    $client->await( 'WINDOW_UPDATE', 0 );         # before that there is room for 64 KiB
+    $client->send( $client->make( 'DATA', 0, 1, 'x' x 16_000 ) ) for 1 .. 10;
+    $client->await( 'HEADERS', 1 );
+    $client->open( 3, 'GET /late' );
+    sleep 2.5;
+    widen( $client, 1_000_000, 0, 1, 3 );
+    like body( $client, 1 ), qr/\A\d+\z/, 'gets its 413 later than --body-timeout';
+    $client = greeted( $server, [ 4, 1000 ] );
+    $client->open( 1, 'GET /late' );
+    sleep 2.5;
+    widen( $client, 1_000_000, 0, 1 );
+    is body( $client, 1 ), 500_001, 'and a response that was complete before --stream-timeout';
+};
+
+subtest 'as many fields as there may be' => sub {
+    for my $more ( 255, 256 ) {
+        my $client = greeted($server);
+        $client->open( 1, 'POST /', map { ( "x$_" => 'v' ) } 1 .. $more );
+        $client->send( $client->make( 'DATA', 1, 1, 'x' ) );
+        my $got = body( $client, 1 );
+        is $got, $more == 255 ? 5 : 36, ":authority and $more";
+    }
+};
+
+subtest 'a response with many fields' => sub {
+    my $client = greeted($server);
+    $client->open( 1, 'GET /head?200' );
+    is body( $client, 1 ), 5, 'of 200 kB';
+};
+
+subtest 'the application ends after the last byte' => sub {
+    for ( 1 .. 10 ) {
+        my $client = greeted($server);
+        $client->open( 1 + 2 * $_, 'GET /whole' ) for 0 .. 59;
+        my $ends  = 0;
+        my $until = time + 10;
+        while ( $ends < 60 and my $frame = $client->frame( $until - time ) ) {
+            $ends++ if $frame->{type} eq 'DATA' && $frame->{flags} & 1;
+        }
+        is $ends, 60, 'all streams end' or last;
+    }
+};
+
+subtest 'a file that somebody writes to meanwhile' => sub {
+    my $bytes = 50_000_000;
+    open my $out, '>', "$dir/file" or die $!;
+    print $out 'q' x $bytes;
+    close $out or die $!;
+    my $client = greeted($server);
+    widen( $client, 1 << 30, 0 );
+    $client->open( 1, 'GET /file' );
+    $client->await( 'DATA', 1 );
+    defined( my $pid = fork ) or die "fork: $!";
+
+    if ( !$pid ) {
+        open my $in, '+<', "$dir/file" or die $!;
+        exec 'true';
+    }
+    for ( 1 .. 40 ) { widen( $client, 1000, 1 ); sleep 0.01 }
+    waitpid $pid, 0;
+    widen( $client, 1 << 30, 1 );
+    my $got = body( $client, 1 );
+    cmp_ok $got, '>=', $bytes - 70_000, 'all of it comes';
+};
+$server->stop;
+
+subtest 'no request begins behind GOAWAY' => sub {
+    $server = start_server( $APP, qw(--workers 2 --enable-http2 --max-keepalive-reqs 3) );
+    my $client = greeted($server);
+    my $frames = '';
+    {
+        no warnings 'redefine';
+        local *Sirius::Test::HTTP2::send = sub { $frames .= $_[1]; return $_[0] };
+        $client->open( 1 + 2 * $_, "GET /run?$_" ) for 0 .. 19;
+    }
+    $client->send($frames);
+    is unpack( 'N', $client->await('GOAWAY')->{payload} ), 5,   'which names the third';
+    is $client->await( 'HEADERS', 5 )->{status},           200, 'it is answered';
+    ok $client->ends, 'the connection ends';
+    open my $in, '<', "$dir/ran" or die $!;
+    is join( '', sort <$in> ), "0\n1\n2\n", 'no other was run';
+    $server->stop;
+};
+
+done_testing;
