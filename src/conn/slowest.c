@@ -23,30 +23,49 @@ static const cost nothing = {.seconds = -1};
 /* Of what there is to be more: temporary files, or memory as well. */
 typedef enum wanted { FILES, FILES_OR_MEMORY } wanted;
 
+/* What a connection holds, of those of its exchanges that are no longer young, and how fast it gives that back. */
+typedef struct sum {
+    uint64_t held;
+    double rate; /* bytes per second */
+} sum;
+
+static void add(const sr_engine *e, sum *s, const sr_pace *pace, int64_t half, uint64_t held, bool young_too)
+{
+    if (!young_too && e->now - pace->began_at < YOUNG_NS)
+        return;
+    s->held += held;
+    s->rate += sr_pace_rate(pace, half, e->now);
+}
+
+static void add_output(const sr_engine *e, sum *s, const sr_output *out, bool young_too, wanted what)
+{
+    size_t memory = out && what == FILES_OR_MEMORY ? sr_output_memory(out) : 0;
+    if (out && (out->spool || out->copy || memory > FEW))
+        add(e, s, &out->pace, SR_PACE_OUTPUT,
+            (out->spool ? out->written : 0) + (out->copy ? out->copy->bytes : 0) + memory, young_too);
+}
+
+static void add_body(const sr_engine *e, sum *s, const sr_body *body, bool young_too)
+{
+    if (body && body->spooled)
+        add(e, s, &body->pace, SR_PACE_BODY, body->length, young_too);
+}
+
 static cost cost_of(const sr_engine *e, const sr_conn *c, const sr_conn *self, wanted what)
 {
-    const sr_output *out = c->out;
-    const sr_body *body = c->exchange ? c->exchange->body : NULL;
-    const sr_pace *pace;
-    uint64_t held;
-    int64_t half;
-    size_t memory = out && what == FILES_OR_MEMORY ? sr_output_memory(out) : 0;
-    if (out && (out->spool || out->copy || memory > FEW)) {
-        held = (out->spool ? out->written : 0) + (out->copy ? out->copy->bytes : 0) + memory;
-        pace = &out->pace;
-        half = SR_PACE_OUTPUT;
-    } else if (body && body->spooled && c->state == SR_CONN_BODY) {
-        held = body->length;
-        pace = &body->pace;
-        half = SR_PACE_BODY;
-    } else {
+    sum s = {0, 0};
+    add_output(e, &s, c->out, c == self, what);
+    if (c->state == SR_CONN_STREAMS)
+        for (const sr_exchange *x = c->exchange; x; x = x->older) {
+            add_output(e, &s, c->protocol->output(x), c == self, what);
+            add_body(e, &s, x->body, c == self);
+        }
+    else if (!s.held && c->state == SR_CONN_BODY && c->exchange)
+        add_body(e, &s, c->exchange->body, c == self);
+    if (!s.held)
         return nothing;
-    }
-    if (c != self && e->now - pace->began_at < YOUNG_NS)
-        return nothing;
-    double rate = sr_pace_rate(pace, half, e->now);
-    double seconds = rate * FOREVER > (double)held ? (double)held / rate : FOREVER;
-    return (cost){seconds > ENDURED ? seconds : ENDURED, held};
+    double seconds = s.rate * FOREVER > (double)s.held ? (double)s.held / s.rate : FOREVER;
+    return (cost){seconds > ENDURED ? seconds : ENDURED, s.held};
 }
 
 /* `self` wants more, so that it counts in its first second as well; NULL: nobody does. */

@@ -5,6 +5,7 @@
 #include "../conn/account.h"
 #include "../conn/client.h"
 #include "../conn/deadline.h"
+#include "../conn/slowest.h"
 #include "../conn/spools.h"
 #include "../http/method.h"
 #include "../http/target.h"
@@ -249,6 +250,14 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
 
 /* --- the body --- */
 
+/* On the disk, maybe as another one pays for it. */
+static bool has_room(sr_engine *e, const sr_conn *c, size_t len)
+{
+    return sr_spools_room(e, len) ||
+           (sr_slowest_pays(e, c) == SR_SLOWEST_OTHER && sr_spools_allowed_above(e, len)) ||
+           sr_spools_allowed(e, len); /* if the disk is full, the write will say so */
+}
+
 void sr_body_arrived(sr_session *s, sr_h2_stream *st, sr_bytes data)
 {
     sr_engine *e = s->engine;
@@ -256,8 +265,7 @@ void sr_body_arrived(sr_session *s, sr_h2_stream *st, sr_bytes data)
     sr_body *b = x->body;
     sr_pace_moved(&b->pace, SR_PACE_BODY, e->now, data.len);
     b->received += data.len;
-    if (sr_body_spools(b, &e->config, data.len) && !sr_spools_room(e, data.len) &&
-        !sr_spools_allowed(e, data.len)) {
+    if (sr_body_spools(b, &e->config, data.len) && !has_room(e, s->conn, data.len)) {
         sr_h2_refuse(e, x, 507, SR_REFUSED_TEMPORARY, NULL);
         return;
     }

@@ -43,6 +43,13 @@ sub widen {
     return $client->send( join '', map { $client->make( 'WINDOW_UPDATE', 0, $_, pack 'N', $by ) } @streams );
 }
 
+# The server's windows are in force: before that there is room for 64 KiB of bodies
+sub take_windows {
+    my $client = shift;
+    $client->await( 'WINDOW_UPDATE', 0 );
+    return $client->send( $client->make( 'SETTINGS', 1, 0, '' ) );
+}
+
 # How many bytes of a body come until it ends, or how it is cut off
 sub body {
     my ( $client, $stream ) = @_;
@@ -64,7 +71,7 @@ my $server = start_server( $APP,
 subtest 'a client that reads nothing' => sub {
     my $client = greeted( $server, [ 4, 0 ] );    # SETTINGS_INITIAL_WINDOW_SIZE
     $client->open( 1, 'POST /' );
-    $client->await( 'WINDOW_UPDATE', 0 );         # before that there is room for 64 KiB
+    take_windows($client);
     $client->send( $client->make( 'DATA', 0, 1, 'x' x 16_000 ) ) for 1 .. 10;
     $client->await( 'HEADERS', 1 );
     $client->open( 3, 'GET /late' );
@@ -129,6 +136,21 @@ subtest 'a file that somebody writes to meanwhile' => sub {
     cmp_ok $got, '>=', $bytes - 70_000, 'all of it comes';
 };
 $server->stop;
+
+subtest 'a client that holds what there is of temporary files' => sub {
+    $server = start_server( $APP,
+        qw(--workers 2 --enable-http2 --max-temp-file-size 1m --body-memory 1000 --body-timeout 20 --write-timeout 20)
+    );
+    my $greedy = greeted($server);
+    $greedy->open( 1, 'POST /', 'content-length' => 1_000_000 );
+    take_windows($greedy);
+    $greedy->send( $greedy->make( 'DATA', 0, 1, 'x' x 15_000 ) ) for 1 .. 60;
+    sleep 1.5;    # who is younger than a second does not pay
+    my $client = Sirius::Test::HTTP2->new( $server->address );
+    is $client->ask( 'POST /', {}, 'x' x 600_000 )->{status}, 200, 'pays for another one';
+    ok $greedy->ends, 'and ends';
+    $server->stop;
+};
 
 subtest 'no request begins behind GOAWAY' => sub {
     $server = start_server( $APP, qw(--workers 2 --enable-http2 --max-keepalive-reqs 3) );
