@@ -301,7 +301,7 @@ void sr_request_give(sr_session *s, sr_task *task)
     sr_deadline_clear_exchange(e, x);
     c->requests++;
     if (e->config.max_keepalive_reqs && c->requests >= e->config.max_keepalive_reqs)
-        sr_session_drain(e, c);
+        sr_session_goaway(s);
     c->why = SR_CLOSED_AFTER;
     x->is_head = r->is_head;
     x->keep_alive = true;

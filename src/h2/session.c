@@ -69,6 +69,8 @@ static int data(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_t *a
 static int received(nghttp2_session *ng, const nghttp2_frame *f, void *with)
 {
     sr_session *s = with;
+    if (f->hd.type == NGHTTP2_PING && f->hd.flags & NGHTTP2_FLAG_ACK && s->warned)
+        sr_session_goaway(s);
     if (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA)
         return 0;
     s->opens = s->opens && f->hd.type != NGHTTP2_HEADERS;
@@ -394,6 +396,8 @@ bool sr_session_send(sr_engine *e, sr_conn *c)
         sr_conn_close(e, c, c->why);
         return false;
     }
+    if (s->warned && !s->n_streams)
+        sr_session_goaway(s);
     return rest(e, s, before, more);
 }
 

@@ -71,6 +71,18 @@ void sr_session_drain(sr_engine *e, sr_conn *c)
 {
     sr_session *s = c->session;
     (void)e;
+    if (!s->n_streams) {
+        sr_session_goaway(s);
+    } else if (!s->warned) {
+        s->warned = true;
+        nghttp2_submit_shutdown_notice(s->ng);
+        nghttp2_submit_ping(s->ng, NGHTTP2_FLAG_NONE, NULL);
+        sr_session_due(s);
+    }
+}
+
+void sr_session_goaway(sr_session *s)
+{
     if (s->drained)
         return;
     s->drained = true;

@@ -43,6 +43,7 @@ struct sr_session {
     uint32_t n_streams;
     uint32_t prefaced;  /* bytes of the preface that were read */
     bool over;          /* nothing more is read */
+    bool warned;        /* GOAWAY was announced, with a PING behind it */
     bool drained;       /* GOAWAY was said: no other request begins */
     bool opens;         /* a header block is not complete */
     bool paused;        /* there is more to read, for which it is too full (session.h) */
@@ -78,6 +79,12 @@ void sr_stream_finish(sr_h2_stream *st);
 
 /* No other request may begin: says so, and ends the connection when the last exchange is over. */
 void sr_session_drain(sr_engine *e, sr_conn *c);
+
+/*
+ * GOAWAY with the last stream that is served. A client that has streams hears before that one will come (RFC 9113 6.8), so that what it
+ * sends meanwhile is served; it comes when the client has answered the PING, or its last stream is over.
+ */
+void sr_session_goaway(sr_session *s);
 
 /* Has the frames that wait sent at the end of this step of the loop. */
 void sr_session_due(sr_session *s);

@@ -121,8 +121,16 @@ subtest 'the end of the server' => sub {
     $client->open( 1, 'GET /wait/stop' );
     ok until_true( 10, sub { -e "$dir/runs.stop" } ), 'a stream runs';
     $server->signal('TERM');
-    is $client->await('GOAWAY')->{error}, 'NO_ERROR', 'GOAWAY';
-    is $idle->await('GOAWAY')->{error},   'NO_ERROR', 'also where nothing runs';
+    my $first = $client->await('GOAWAY');
+    is $first->{error}, 'NO_ERROR', 'GOAWAY';
+    is unpack( 'N', $first->{payload} ), 0x7fffffff,
+        'with the highest number, as requests may be on their way';
+    $client->open( 3, 'GET /' );
+    is $client->await( 'HEADERS', 3 )->{status}, 200, 'which are served';
+    $client->send( $client->make( 'PING', 1, 0, "\0" x 8 ) );
+    is unpack( 'N', $client->await('GOAWAY')->{payload} ), 3,
+        'until the client has seen it: then with the last number';
+    is $idle->await('GOAWAY')->{error}, 'NO_ERROR', 'also where nothing runs';
     touch("$dir/stop");
     is $client->await( 'HEADERS', 1 )->{status}, 200, 'the stream is answered';
     ok $client->ends, 'then the connection ends';
