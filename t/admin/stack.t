@@ -265,12 +265,15 @@ subtest 'A PID that is none of ours' => sub {
     for ( 1 .. 40 ) { sleep 0.01; $sampling->act }
     $sampling->{collector}->end;
     $sampling->act;
-    ok !$sampling->pending, 'ended';
+    ok $sampling->pending, 'ended, and its page is looked at';
     my ( $left, $text ) = $sampling->samples(0) =~ /\Aleft (\d+) (.*)/s;
     my ( $facts, $folded ) = split /\n/, $text, 2;
     is $folded,                          '',       'nothing of it in the samples';
     is $json->decode($facts)->{taken},   0,        'none was taken';
     is "$left " . $sampling->samples(0), '0 none', 'the samples are given once';
+    $sampling->{until} = 1;
+    $sampling->act;
+    ok !$sampling->pending, 'for a minute';
     is_deeply [ grep { $_ != $pid } @asked ], [], 'who was asked about';
     kill KILL => $pid;
     waitpid $pid, 0;

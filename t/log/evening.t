@@ -112,6 +112,7 @@ ctl(qw(stop --wait));
 ok until_true( 30, sub { $server->wait_exit(1) } ), 'the stop';
 
 my $seconds = qr/\d+(?:\.\d)? s/;
+my $id      = qr/; request id [0-9a-f]{32}/;
 my @story   = (
     [ notice => qr/starting Sirius 0\.01: PID \d+, perl [\d.]+, application app\.psgi, 3 workers, http:\S+/ ],
     [ notice => qr/Sirius\/0\.01 listening on http:\S+/ ],
@@ -123,10 +124,10 @@ my @story   = (
             qr/overload ended after \d+ s: 5 requests were delayed, the longest wait was $seconds; 0 requests were answered with 503/
     ],
     [   error =>
-            qr{worker \d+ exited while serving GET /crash for 127\.0\.0\.1:\d+, after $seconds: (?:the client got no whole answer|the client got 502)}
+            qr{worker \d+ exited while serving GET /crash for 127\.0\.0\.1:\d+, after $seconds: (?:the client got no whole answer|the client got 502)$id}
     ],
     [ error  => qr/worker \d+ was killed by signal 11 \(SEGV\).*; starting another/ ],
-    [ error  => qr{worker \d+: GET /report\?year=2026 ran for 1[56]\.\d s, the client got 504} ],
+    [ error  => qr{worker \d+: GET /report\?year=2026 ran for 1[56]\.\d s, the client got 504$id} ],
     [ notice => qr/this worker is at .*app\.psgi line \d+/ ],
     [ warn   => qr/worker \d+ was killed: its request ran for too long; starting another/ ],
     [ notice => qr/reload started as generation 2: HUP from PID $$ \(\S+\), user $user/ ],

@@ -415,7 +415,7 @@ Binds all of C<< $conf->{admin} >>, which may be none. C<@descriptors> are those
 
 =head2 pending
 
-Whether a profile is being taken (L<Sirius::Admin::Sampling>).
+Whether a profile is being taken, or has just been (L<Sirius::Admin::Sampling/pending>).
 
 =head2 restore
 

@@ -9,9 +9,9 @@ use Sirius::Base::Clock qw(now);
 use Sirius::Profile::Collector;
 
 use constant {
-    CHUNK   => 128 * 1024,         # bytes of an answer
+    CHUNK   => 128 * 1024,  # bytes of an answer
     HZ      => 99,
-    KEEP    => 60,                 # seconds for which samples wait to be asked for
+    KEEP    => 60,          # seconds for which samples wait to be asked for, and somebody looks at their page
     MEMORY  => 8 * 1024 * 1024,    # bytes of different stacks
     SECONDS => 10,
     STACKS  => 3200,               # that are read in a second at most: a tenth of a processor
@@ -21,7 +21,7 @@ my $json = JSON::PP->new->canonical->ascii;
 
 sub act {
     my $self = shift;
-    delete $self->{done} if $self->{done} && now() >= $self->{until};
+    delete @{$self}{qw(done until)} if $self->{until} && now() >= $self->{until};
     my $collector = $self->{collector} or return;
     $collector->act;
     return if !$collector->ended;
@@ -37,7 +37,7 @@ sub begin {
     my $self = shift;
     return 'running' if $self->{collector};
     my $workers = () = $self->{board}->occupied;
-    delete $self->{done};
+    delete @{$self}{qw(done until)};
     $self->{collector} = $self->_collector(
         hz      => max( 1, min HZ, int STACKS / max 1, $workers ),
         memory  => MEMORY,
@@ -48,7 +48,7 @@ sub begin {
 
 sub due {
     my $self = shift;
-    return ( $self->{collector} ? $self->{collector}->due : () ), $self->{done} ? $self->{until} : ();
+    return ( $self->{collector} ? $self->{collector}->due : () ), grep {defined} $self->{until};
 }
 
 sub new {
@@ -56,7 +56,10 @@ sub new {
     return bless {%parts}, $class;
 }
 
-sub pending { return shift->{collector} ? 1 : 0 }
+sub pending {
+    my $self = shift;
+    return $self->{collector} || $self->{until} ? 1 : 0;
+}
 
 sub samples {
     my ( $self, $from ) = @_;
@@ -136,7 +139,7 @@ When L</act> has something to do, in monotonic seconds.
 
 =head2 pending
 
-Whether samples are being taken.
+Whether samples are being taken, or were in the last minute: their page is lost when the supervisor becomes another program.
 
 =head2 samples
 
