@@ -139,14 +139,14 @@ subtest 'Wherever it is, the line says it, and nothing changes' => sub {
     my $stop = go();
     my %said = (
         spin  => 'spun',
-        nap   => '3 1',
+        nap   => qr/\A[34] 1\z/,         # by the clock of the day in seconds, which may have gone one further
         wait  => '0 1',
         lock  => 'locked',
         hear  => 'read now',
         timed => 'timeout 1 none',
         base  => 'database is locked 1',
     );
-    is $client{$_}->response->body, $said{$_}, "/$_ was not disturbed" for @paths;
+    like $client{$_}->response->body, qr/\A(?:$said{$_})\z/, "/$_ was not disturbed" for @paths;
     $stop->();
     is scalar lines_of( $server, "/$_?q=1" ), 1,             "/$_ is there once" for @paths;
     is slow_of($server),                      scalar @paths, 'all of them are counted';
@@ -256,7 +256,7 @@ subtest 'Below the limit' => sub {
 
 subtest 'One process' => sub {
     my $server = start_server( $APP, qw(--workers 0 --slow-log 500ms) );
-    is $server->ask('GET /nap')->body, '3 1', 'is not disturbed';
+    like $server->ask('GET /nap')->body, qr/\A[34] 1\z/, 'is not disturbed';
     my $pid = $server->pid;
     like $server->log,
         qr/^\[sirius $pid\] warn: slow request: GET \/nap from 127\.0\.0\.1:\d+ $run; $id; with --workers 0 its stack is not read$/m,
@@ -272,7 +272,7 @@ subtest 'A reload' => sub {
     $server->signal('HUP');
     ok $server->wait_log( qr/reload completed/,  30 ), 'with another limit';
     ok $server->wait_log( qr/edge \d+ replaces/, 30 ), 'takes effect';
-    is $server->ask('GET /nap')->body, '3 1', 'a request';
+    like $server->ask('GET /nap')->body,       qr/\A[34] 1\z/, 'a request';
     like + ( lines_of( $server, '/nap' ) )[0], qr/nap at lib/, 'is slow now';
     $server->stop;
 };
@@ -281,7 +281,7 @@ subtest 'Another user' => sub {
     plan skip_all => 'for root, where there are other users'
         if $> || 'yes' ne in_child( sub { POSIX::setgid(65533) && POSIX::setuid(65532) ? 'yes' : 'no' } );
     my $server = start_server( $APP, qw(--workers 1 --slow-log 500ms --user 65532 --group 65533) );
-    is $server->ask('GET /nap')->body, '3 1', 'a request';
+    like $server->ask('GET /nap')->body, qr/\A[34] 1\z/, 'a request';
     my ($lines) = lines_of( $server, '/nap' );
     like $lines,
         qr/\n\tShop::Report::nap at lib\/Shop\/Report.pm line 104\n\tmain::__ANON__ at app line 8\n\tmain::__ANON__ at app line 28\n\z/,
