@@ -102,9 +102,9 @@ subtest 'no worker can be forked' => sub {
         my $waits = $server->connect;
         $waits->send( request('GET /waits') );
         sleep 0.2;
+        $faults->set( fork => 1 );
         $server->signal('TERM');
         $server->wait_log(qr/stopping: TERM/);
-        $faults->set( fork => 1 );
         is $dies->response( patience => 15 )->status, 502, 'the worker dies during the stop';
         ok $server->wait_log( qr/cannot fork a worker: .* next attempt in/, 15 ), 'and has no successor yet';
         $faults->clear if $again;

@@ -95,7 +95,7 @@ subtest 'it ends by itself' => sub {
 subtest 'a reload' => sub {
     my $conf   = spew( "$dir/reload.conf", "beside = jobs=$jobs finish one\nbeside = gone=sleep 100\n" );
     my $server = start( [], '--config', $conf );
-    ok until_true( 10, sub { happened('child') } ), 'it runs';
+    ok until_true( 10, sub { happened('child') && happened('start') } ), 'it runs';
     my ($first) = events() =~ /^start .* (\d+)$/m;
     my $gone = status()->{gone}{pid};
     spew( $conf, "beside = jobs=$jobs finish two\nbeside = new=sleep 100\nenv-file = $dir/none\n" );
