@@ -8,6 +8,7 @@ use POSIX ();
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Dev;
+use Sirius::Test::HTTP2;
 use Sirius::Test::Terminal;
 
 my $PAGE = <<'APP';
@@ -102,6 +103,14 @@ subtest 'the terminal is closed' => sub {
     kill TERM => $pid;
     waitpid $pid, 0;
     is $?, 0, 'the server ends when it is told to';
+};
+
+subtest '--live-reload with --enable-http2' => sub {
+    my $dev = Sirius::Test::Dev->start( $PAGE, qw(--workers 1 --live-reload --enable-http2) );
+    ok $dev->wait_log(qr/--http2 has no effect: with --live-reload /), 'it is said';
+    my $raw = Sirius::Test::HTTP2->new( $dev->address )->greet;
+    like $raw->receive(10), qr{\AHTTP/1[.]1 505 }, 'and pages have connections of their own';
+    $dev->stop;
 };
 
 subtest '--live-reload' => sub {

@@ -34,6 +34,10 @@ my @TABLE = (
         }
     ],
     [ [qw(timeout)] => \&_timeout ],
+    [   [qw(http2)] => sub {
+            return shift->{live_reload} ? 'with --live-reload a page needs a connection of its own' : ();
+        }
+    ],
     [   [qw(hsts tls-min tls-ciphers tls-handshake-timeout)] => sub {
             my $conf = shift;
             return ( grep { Sirius::Config::Address->is_tls($_) } @{ $conf->{listen} } )

@@ -41,11 +41,13 @@ sub of {
         $class->_log_setup($conf),
         acme_webroot => defined $conf->{acme_webroot}
             && Sirius::Config::Static->webroot( $conf->{acme_webroot} ),
-        forwarded       => $trust->{forwarded}                  ? 1                       : 0,
-        half_closed     => $conf->{half_closed} eq 'serve'      ? 1                       : 0,
-        https_port      => ( $conf->{https_redirect} || 0 ) > 1 ? $conf->{https_redirect} : undef,
-        https_redirect  => $conf->{https_redirect}              ? 1                       : undef,
-        informational   => $INFORMATIONAL{ $conf->{informational} || 'direct' },
+        forwarded      => $trust->{forwarded}                  ? 1                       : 0,
+        half_closed    => $conf->{half_closed} eq 'serve'      ? 1                       : 0,
+        https_port     => ( $conf->{https_redirect} || 0 ) > 1 ? $conf->{https_redirect} : undef,
+        https_redirect => $conf->{https_redirect}              ? 1                       : undef,
+        informational  => $INFORMATIONAL{ $conf->{informational} || 'direct' },
+        http2          => $conf->{http2}
+            && !$conf->{live_reload} ? 1 : 0,    # pages need a socket of their own
         layout          => Sirius::Edge::Shared->layout,             # of the workers that read these settings
         linger_timeout  => LINGER,
         max_connections => Sirius::Worker->max_connections($conf),
