@@ -7,8 +7,10 @@
 #include "../conn/deadline.h"
 #include "../conn/extra.h"
 #include "../conn/send.h"
+#include "../conn/trouble.h"
 #include "../net/descriptors.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* --- the body, as nghttp2 asks for it --- */
@@ -20,6 +22,8 @@ static ssize_t give(nghttp2_session *ng, int32_t id, uint8_t *to, size_t len, ui
     sr_engine *e = st->session->engine;
     ssize_t n = 0;
     (void)ng, (void)id, (void)with;
+    if (st->exchange && st->exchange->broken) /* it must not look complete */
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     if (st->out) {
         e->pending -= sr_output_memory(st->out);
         n = sr_output_take(st->out, (char *)to, len);
@@ -173,11 +177,28 @@ void sr_h2_piece(sr_engine *e, sr_exchange *x, sr_bytes body, bool last)
     }
     struct iovec iov = {(char *)(uintptr_t)body.at, body.len};
     if (body.len && !sr_send_keep(e, &st->out, &iov, 1, 0, SR_KEEP_BY_SIZE)) {
-        x->broken = true; /* and so reset at its end */
+        x->broken = true; /* and so reset */
         x->left = 0;
     }
     (void)last;
     more(st);
+}
+
+/*
+ * Whether its connection has to do with the files that it has, as the last descriptors of this process are in use. With 128 streams each, few
+ * connections would leave none to others.
+ */
+static bool has_enough(sr_engine *e, const sr_exchange *x, int fd)
+{
+    const sr_exchange *o = fd < e->capacity.scarce ? NULL : x->conn->exchange;
+    for (; o; o = o->older) {
+        const sr_h2_stream *st = o->stream;
+        if (o == x || !st->out || st->out->fd < 0)
+            continue;
+        sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, EMFILE);
+        return true;
+    }
+    return false;
 }
 
 void sr_h2_file(sr_engine *e, sr_exchange *x, const sr_content *content)
@@ -185,6 +206,11 @@ void sr_h2_file(sr_engine *e, sr_exchange *x, const sr_content *content)
     sr_h2_stream *st = x->stream;
     uint64_t length = content->length;
     x->active_at = e->now;
+    if (x->left && has_enough(e, x, content->fd)) {
+        x->broken = true;
+        x->left = 0;
+        more(st);
+    }
     if (!x->left || x->left == SR_LENGTH_UNKNOWN ||
         !sr_send_keep(e, &st->out, NULL, 0, 0, SR_KEEP_IN_MEMORY)) {
         sr_descriptors_discard(content->fd);

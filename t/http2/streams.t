@@ -152,6 +152,22 @@ subtest 'a client that holds what there is of temporary files' => sub {
     $server->stop;
 };
 
+subtest 'a client that holds the descriptors' => sub {
+    $server = Sirius::Test::Server->start(
+        app     => $APP,
+        command =>
+            [ 'sh', '-c', 'ulimit -n 100; exec "$@"', 'sh', $^X, "$Sirius::Test::Server::ROOT/bin/sirius" ],
+        args => [qw(--workers 2 --enable-http2 --write-timeout 20)]
+    );
+    my $greedy = greeted( $server, [ 4, 0 ] );
+    for my $n ( 0 .. 119 ) { $greedy->open( 1 + 2 * $n, 'GET /file' ) }
+    is $greedy->await('RST_STREAM')->{error}, 'INTERNAL_ERROR', 'gets no more of the last ones';
+    my $client = Sirius::Test::HTTP2->new( $server->address );
+    is $client->ask('GET /')->{status}, 200, 'which others need';
+    close $greedy->{socket};
+    $server->stop;
+};
+
 subtest 'no request begins behind GOAWAY' => sub {
     $server = start_server( $APP, qw(--workers 2 --enable-http2 --max-keepalive-reqs 3) );
     my $client = greeted($server);
