@@ -58,8 +58,7 @@ sub new {
         %options
     }, $class;
     $self->{samples} = Sirius::Profile::Samples->new( hz => $self->{hz}, memory => $self->{memory} );
-    Sirius::OS::Sampler->new( $_, $self->{reader} )
-        for $self->{pid} // map { $_->[1]{pid} } ( $self->_rows )[0] // ();
+    $self->_check( $self->{pid} // map { $_->[1]{pid} } $self->_rows );
     $self->_next;
     return $self;
 }
@@ -83,6 +82,18 @@ sub samples {
 }
 
 sub workers { return scalar keys %{ shift->{seen} } }
+
+# Dies where none of these processes can be looked at. One of them may be another program now, or have just ended
+sub _check {
+    my ( $self, @pids ) = @_;
+    my $why;
+    for my $pid (@pids) {
+        return if eval { Sirius::OS::Sampler->new( $pid, $self->{reader} ) };
+        $why //= $@;
+    }
+    die $why if defined $why;
+    return;
+}
 
 # The next moment is at random within its period: else it could keep step with what it looks at
 sub _next {

@@ -6,6 +6,7 @@ use File::Temp;
 use IO::Socket::UNIX;
 use JSON::PP ();
 use POSIX    ();
+use Sirius::Profile::Collector;
 use Sirius::Profile::Samples;
 use Sirius::Test;
 use Test::More;
@@ -20,6 +21,9 @@ my @without    # a command that may not look into other processes, though it is 
     = qw(setpriv --inh-caps=-sys_ptrace --bounding-set=-sys_ptrace);
 
 delete $ENV{SIRIUS_CONTROL};
+
+sub Sirius::Test::TwoWorkers::occupied { return 0, 1 }
+sub Sirius::Test::TwoWorkers::row      { my ( $self, $n ) = @_; return { pid => $self->{pids}[$n] } }
 
 # Exit status, STDOUT and STDERR of sirius profile
 our @with;
@@ -286,6 +290,23 @@ subtest 'Wrong usage' => sub {
         my ( $status, $out, $error ) = profile( split ' ', $words );
         is "$status$out$error", "1sirius profile: $failure{$words}\n", "'$words'";
     }
+};
+
+subtest 'a worker that is another program by now' => sub {
+    my @pids = map {
+        my $pid = fork // die "fork: $!";
+        if ( !$pid ) { exec @$_ }
+        $pid;
+    } [qw(sleep 60)], [ $^X, '-e', 'sleep 60' ];
+    my $board = bless { pids => \@pids }, 'Sirius::Test::TwoWorkers';
+    my $new   = sub {
+        return eval { Sirius::Profile::Collector->new( board => $board, @_ ) }
+    };
+    my $named = qr/\Aprocess $pids[0] does not run perl, but \S+\n\z/;
+    ok until_true( 10, sub { !$new->( worker => $pids[0] ) && $@ =~ $named } ), 'is named alone';
+    ok until_true( 10, sub { $new->() } ), 'does not keep others from being looked at' or diag $@;
+    kill KILL => @pids;
+    waitpid $_, 0 for @pids;
 };
 
 $server->stop;
