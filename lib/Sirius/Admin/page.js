@@ -19,6 +19,8 @@ const REASONS = {
     stop: 'server stopping',
     application: 'taken over by the application',
     'proxy-protocol': 'invalid PROXY header',
+    'tls-handshake': 'TLS handshake failed',
+    'max-temp-file-size': 'slowest, to make room for files',
     error: 'error',
 };
 const CAUSES = {

@@ -450,7 +450,7 @@ subtest 'Without --control' => sub {
     is( ( stat $path )[2] & 0777, oct 600, 'a socket for its user alone' );
     my ( $status, $out, $error ) = ctl( '--pid', $server->pid, 'status' );
     is "$status$error", 0, '--pid';
-    like $out, qr/PID @{[ $server->pid ]}, 1 workers/, 'is that server';
+    like $out, qr/PID @{[ $server->pid ]}, 1 worker$/m, 'is that server';
     is_deeply [ ctl( '--pid', $server->pid, 'reload', '--wait' ) ], [ 0, "generation 2 is serving\n", '' ],
         'a reload';
     is + ( ctl( '--pid', $server->pid, 'status' ) )[0], 0, 'after which it is there';

@@ -12,7 +12,8 @@ use constant LINES => 5;    # of paths, and of exceptions
 sub text {
     my ( $class, $status ) = @_;
     my $now  = $status->{now};
-    my $text = "Sirius $status->{version}, PID $status->{pid}, $status->{workers} workers\n" . join '',
+    my $of   = $status->{workers} == 1 ? '1 worker' : "$status->{workers} workers";
+    my $text = "Sirius $status->{version}, PID $status->{pid}, $of\n" . join '',
         map {"listening on $_\n"} @{ $status->{listeners} };
     $text .= "\n"
         . _table( [qw(generation pid state age)],
