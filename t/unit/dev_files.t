@@ -75,11 +75,11 @@ subtest 'what the edge alone serves' => sub {
         watch  => ["$top/public/watched"]
     );
     ok $files->is_asset($_), $_
-        for "$top/public/css/a.css", "$top/public/b.JS", '/srv/shared/index.html', "$top/public/c.svg";
+        for "$top/public/css/a.css", "$top/public/b.JS", '/srv/shared/index.html', "$top/public/c.svg",
+        "$top/public/manifest.json", "$top/public/x.pm", "$top/public/x.tt";
     ok !$files->is_asset($_), "not $_"
-        for "$top/views/a.css", "$top/public/manifest.json", "$top/public/x.pm", "$top/public/watched/a.css",
-        "$top/a.css",
-        "$top/public/x.tt";
+        for "$top/views/a.css", "$top/public/watched/a.css", "$top/public/watched/manifest.json",
+        "$top/a.css";
     my $without = Sirius::Dev::Files->new( app => "$top/app.psgi", watch => ["$top/public/watched"] );
     ok $without->is_asset("$top/$_"), "without --static: $_"
         for qw(public/css/a.css root/static/a.css htdocs/a.css);

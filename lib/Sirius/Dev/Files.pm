@@ -21,9 +21,6 @@ my %SOURCE = map { $_ => 1 } qw(
     al cgi ep epl fcgi handlebars hbs jinja liquid mas mc mhtml mt mustache pl pm pod psgi t tmpl tpl tt tt2 tx vue xsl xslt
 );
 
-# What an application may read when it is loaded even from a folder of --static, as the names that a bundler has given to files
-my %MANIFEST = map { $_ => 1 } qw(json json5 toml yaml yml);
-
 # Folders whose style sheets go to browsers
 my %PUBLIC = map { $_ => 1 } qw(htdocs public static);
 
@@ -81,10 +78,9 @@ sub folders {
 # Whether browsers alone read it: a file below a folder of --static, a style sheet in a public folder of the application
 sub is_asset {
     my ( $self, $path ) = @_;
-    return 0 if $path !~ /[.](\w+)\z/ || _in_one( $path, $self->{watch} );
-    my $suffix = lc $1;
-    return $SOURCE{$suffix} || $MANIFEST{$suffix} ? 0 : 1 if _in_one( $path, $self->{static} );
-    return 0                                              if $suffix ne 'css';
+    return 0 if $path !~ /[.]\w+\z/ || _in_one( $path, $self->{watch} );
+    return 1 if _in_one( $path, $self->{static} );
+    return 0 if $path !~ /[.]css\z/i;
     my ($top) = sort { length $b <=> length $a } grep { index( $path, "$_/" ) == 0 } @{ $self->{trees} };
     return defined $top && ( any { $PUBLIC{$_} } split m{/}, substr $path, length $top ) ? 1 : 0;
 }
@@ -255,8 +251,9 @@ A reference to a list of all folders to be watched, or of those below one; undef
 
   next if $files->is_asset('/srv/app/public/shop.css');
 
-Whether browsers alone read this file: it is below a directory of C<--static>, unless that contains the application as well, or the file
-is code, a template or data in JSON, TOML or YAML; or it is a style sheet below a folder named F<htdocs>, F<public> or F<static>.
+Whether browsers alone read this file: it is below a directory of C<--static>, unless that contains the application as well, or it is a
+style sheet below a folder named F<htdocs>, F<public> or F<static>. A file that C<--watch> names is none, such as the manifest of a bundler
+that the application reads when it is loaded.
 
 =head2 is_excluded
 
