@@ -95,7 +95,7 @@ subtest 'Paths and exceptions' => sub {
             unlike $answer->body, qr/[^\n\x20-\x7e\x80-\xff]/, 'without control characters';
         }
     }
-    cmp_ok $spoiled, '>', 3, 'a worker has written there';
+    cmp_ok $spoiled, '>', 0, 'a worker has written there';
     is_deeply [ $server->edges ], [$edge], 'the edge is as before';
     kill KILL => $edge;
     $server->{may_crash} = 1;
