@@ -1,6 +1,7 @@
 #include "calls.h"
 
 #include "holder.h"
+#include "text.h"
 
 /* xorshift64 */
 static uint64_t random_next(sr_calls *c)
@@ -71,11 +72,10 @@ static int64_t began(const sr_edge *ed, uint32_t slot, int64_t ready_at)
 /* As the client has sent it; of a request that is in a file, the first bytes. */
 static sr_bytes path_of(const sr_edge *ed, uint32_t slot)
 {
-    const sr_slot *s = sr_queue_at(&ed->queue, slot);
-    if (!(s->files & SR_FILE_REQUEST)) {
-        const sr_request *r = (const sr_request *)(const void *)s->data;
-        return sr_span_in(s->data + s->parse, r->path);
-    }
+    const char *base;
+    const sr_request *r = sr_text_request(ed, slot, &base);
+    if (r)
+        return sr_span_in(base, r->path);
     const sr_buffer *line = &ed->entries[slot].line;
     sr_bytes all = line->data ? sr_bytes_of(sr_buffer_at(line), sr_buffer_len(line)) : SR_BYTES("");
     const char *space = all.len ? memchr(all.at, ' ', all.len) : NULL;

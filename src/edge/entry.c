@@ -23,7 +23,7 @@ void sr_entry_forget(sr_edge *ed, uint32_t slot)
             sr_lanes_leave(ed, en);
         sr_buffer_free(&en->values);
         sr_buffer_free(&en->outs);
-        sr_buffer_free(&en->request); /* log.c may have left the previous one here */
+        sr_buffer_free(&en->request); /* log.c may have left memory here */
     }
     en->number = 0;
     sr_buffer_free(&en->fields);

@@ -184,6 +184,7 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
     swap(&log->values, &en->values); /* the entry will be forgotten */
     swap(&log->outs_of, &en->outs);
     swap(&log->request_of, &en->request);
+    sr_buffer_reset(&en->request); /* of an earlier request, while the worker of this one may run on */
     if (sr_buffer_len(&log->values) >= sizeof id)
         memcpy(&id, sr_buffer_at(&log->values), sizeof id);
     if (id != log->id) /* the values are for another format: the worker is of another generation */
