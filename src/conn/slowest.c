@@ -93,6 +93,17 @@ sr_slowest_paid sr_slowest_pays(sr_engine *e, const sr_conn *self)
     return SR_SLOWEST_OTHER;
 }
 
+bool sr_slowest_has_room(sr_engine *e, const sr_conn *self, sr_body *body, size_t len)
+{
+    sr_pace_moved(&body->pace, SR_PACE_BODY, e->now, len);
+    if (!sr_body_spools(body, &e->config, len))
+        return true;
+    if (sr_spools_room(e, len) ||
+        (sr_slowest_pays(e, self) == SR_SLOWEST_OTHER && sr_spools_allowed_above(e, len)))
+        return true;
+    return sr_spools_allowed(e, len); /* if the disk is full, the write will say so */
+}
+
 static sr_slowest_paid evict(sr_engine *e, wanted what)
 {
     sr_conn *slowest = find_slowest(e, NULL, what);

@@ -24,6 +24,13 @@ typedef enum sr_slowest_paid {
  */
 sr_slowest_paid sr_slowest_pays(sr_engine *e, const sr_conn *self);
 
+/*
+ * So many bytes of a request body of `self` have come. Whether they may go to its file, as far as they do. If there is no room, the
+ * slowest client pays, which may be this one. Another one ends when this turn of the loop does: its end uses the scratch memory, in
+ * which the bytes at hand lie. Until then files may grow a little above the limit.
+ */
+bool sr_slowest_has_room(sr_engine *e, const sr_conn *self, sr_body *body, size_t len);
+
 /* Ends those that are to pay, until there is room for these bytes; false: there is none. Call between connections: closes any of them. */
 bool sr_slowest_make_room(sr_engine *e, uint64_t bytes);
 

@@ -30,12 +30,7 @@ static sr_response_error write_final(sr_engine *e, sr_exchange *x, const sr_head
     if (!err && !sr_write_status(out, h->status))
         err = SR_RESPONSE_NO_MEMORY;
     if (!err)
-        err = sr_response_fields(r, out, h->fields);
-    if (!err && h->app_length != SR_LENGTH_UNKNOWN && h->app_length > INT64_MAX)
-        err = SR_RESPONSE_BAD_LENGTH;
-    r->app_length = h->app_length;
-    if (!err)
-        err = sr_extra_fields(e, x, r, h->fields, out);
+        err = sr_extra_fields(e, x, r, h, out);
     return err ? err : sr_write_end(r, (sr_version)x->version, out, h->length, e->date, e->config.server);
 }
 
@@ -84,9 +79,7 @@ static void decided(sr_exchange *x, const sr_response *r, size_t len)
     bool is_old = x->version == SR_HTTP_1_0;
     x->keep_alive = r->keep_alive;
     x->chunked = sr_write_chunked(r, (sr_version)x->version);
-    x->left = r->framing == SR_FRAMING_LENGTH ? r->body_length
-              : r->framing == SR_FRAMING_OPEN ? SR_LENGTH_UNKNOWN
-                                              : 0;
+    x->left = sr_response_left(r);
     x->cut_by_reset = is_old;
     if (r->framing == SR_FRAMING_OPEN && is_old && !x->conn->borrowed)
         sr_conn_resets(x->conn);

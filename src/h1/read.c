@@ -147,23 +147,6 @@ static take body_result(sr_engine *e, sr_conn *c, sr_body_result result, sr_byte
     return refuse(e, c, c->exchange->body->status);
 }
 
-/*
- * Whether the next bytes may go to the file. If there is no room, the slowest client pays, which may be this one. Another one ends
- * when this turn of the loop does: its end uses the scratch memory, in which the bytes at hand lie. Until then files may grow a little
- * above the limit.
- */
-static bool has_room(sr_engine *e, sr_conn *c, size_t len)
-{
-    sr_body *body = c->exchange->body;
-    sr_pace_moved(&body->pace, SR_PACE_BODY, e->now, len);
-    if (!sr_body_spools(body, &e->config, len))
-        return true;
-    if (sr_spools_room(e, len) ||
-        (sr_slowest_pays(e, c) == SR_SLOWEST_OTHER && sr_spools_allowed_above(e, len)))
-        return true;
-    return sr_spools_allowed(e, len); /* if the disk is full, the write will say so */
-}
-
 static take lacks_room(sr_engine *e, sr_conn *c)
 {
     sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);
@@ -174,7 +157,7 @@ static take lacks_room(sr_engine *e, sr_conn *c)
 static take take_body(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
 {
     size_t used = 0;
-    if (!has_room(e, c, fresh.len))
+    if (!sr_slowest_has_room(e, c, c->exchange->body, fresh.len))
         return lacks_room(e, c);
     sr_body_result result = sr_decode(c->exchange->body, &e->config, fresh, &used);
     return body_result(e, c, result, sr_bytes_of(fresh.at + used, fresh.len - used), task);
@@ -209,7 +192,7 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
     if (!rest.len)
         return TAKE_MORE;
     size_t used = 0;
-    if (!has_room(e, c, rest.len))
+    if (!sr_slowest_has_room(e, c, x->body, rest.len))
         return lacks_room(e, c);
     sr_body_result result = sr_decode(c->exchange->body, &e->config, rest, &used);
     rest = sr_bytes_of(rest.at + used, rest.len - used);

@@ -40,11 +40,8 @@ static ssize_t give(nghttp2_session *ng, int32_t id, uint8_t *to, size_t len, ui
             st->deferred = st->session->stalls = true;
             return NGHTTP2_ERR_DEFERRED;
         }
-        if (sr_output_done(st->out)) {
-            e->pending -= sr_output_memory(st->out);
-            sr_output_free(st->out);
-            st->out = NULL;
-        }
+        if (sr_output_done(st->out))
+            sr_stream_drop_output(st);
     }
     if (!st->out && (st->last || (st->exchange && !st->exchange->left))) {
         *flags |= NGHTTP2_DATA_FLAG_EOF;
@@ -66,32 +63,21 @@ static void more(sr_h2_stream *st)
 
 /* --- the head --- */
 
-static bool add_line(sr_buffer *out, sr_bytes name, sr_bytes value)
-{
-    return sr_buffer_add_bytes(out, name) && sr_buffer_add(out, ": ", 2) && sr_buffer_add_bytes(out, value) &&
-           sr_buffer_add(out, "\r\n", 2);
-}
-
 static sr_response_error write_final(sr_engine *e, sr_exchange *x, const sr_head *h, sr_response *r,
                                      sr_buffer *out)
 {
     char digits[SR_DECIMAL_MAX];
     sr_response_error err = sr_response_begin(r, h->status, x->is_head, true);
     if (!err)
-        err = sr_response_fields(r, out, h->fields);
-    if (!err && h->app_length != SR_LENGTH_UNKNOWN && h->app_length > INT64_MAX)
-        err = SR_RESPONSE_BAD_LENGTH;
-    r->app_length = h->app_length;
-    if (!err)
-        err = sr_extra_fields(e, x, r, h->fields, out);
+        err = sr_extra_fields(e, x, r, h, out);
     if (err)
         return err;
     uint64_t length = sr_response_decide(r, h->length);
     bool ok = length == SR_LENGTH_UNKNOWN ||
-              add_line(out, SR_BYTES("Content-Length"), sr_decimal(digits + sizeof digits, length));
-    ok = ok && (r->has_date || add_line(out, SR_BYTES("Date"), sr_bytes_of(e->date, SR_DATE_LEN)));
-    ok =
-        ok && (r->has_server || !e->config.server.len || add_line(out, SR_BYTES("Server"), e->config.server));
+              sr_response_line(out, SR_BYTES("Content-Length"), sr_decimal(digits + sizeof digits, length));
+    ok = ok && (r->has_date || sr_response_line(out, SR_BYTES("Date"), sr_bytes_of(e->date, SR_DATE_LEN)));
+    ok = ok && (r->has_server || !e->config.server.len ||
+                sr_response_line(out, SR_BYTES("Server"), e->config.server));
     return ok ? SR_RESPONSE_OK : SR_RESPONSE_NO_MEMORY;
 }
 
@@ -158,9 +144,7 @@ sr_response_error sr_h2_head(sr_engine *e, sr_exchange *x, const sr_head *h, sr_
         return SR_RESPONSE_OK;
     }
     st->answered = true;
-    x->left = r.framing == SR_FRAMING_LENGTH ? r.body_length
-              : r.framing == SR_FRAMING_OPEN ? SR_LENGTH_UNKNOWN
-                                             : 0;
+    x->left = sr_response_left(&r);
     sr_account_head(x, h->status, made->len);
     return SR_RESPONSE_OK;
 }

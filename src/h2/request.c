@@ -51,12 +51,6 @@ static sr_span *pseudo(sr_session *s, sr_bytes name)
                                                           : NULL;
 }
 
-static bool line(sr_buffer *out, sr_bytes name, sr_bytes value)
-{
-    return sr_buffer_add_bytes(out, name) && sr_buffer_add(out, ": ", 2) && sr_buffer_add_bytes(out, value) &&
-           sr_buffer_add(out, "\r\n", 2);
-}
-
 static bool crumb(sr_buffer *cookie, sr_bytes value)
 {
     return (!sr_buffer_len(cookie) || sr_buffer_add(cookie, "; ", 2)) && sr_buffer_add_bytes(cookie, value);
@@ -86,7 +80,7 @@ void sr_head_field(sr_session *s, sr_bytes name, sr_bytes value)
     else if (sr_buffer_len(&s->block) + sr_buffer_len(&s->cookie) + name.len + value.len + 4 > limits->head)
         refuse(s, 431, "the head is larger than max-header-bytes");
     else if (!(sr_bytes_equal(name, SR_BYTES("cookie")) ? crumb(&s->cookie, value)
-                                                        : line(&s->block, name, value)))
+                                                        : sr_response_line(&s->block, name, value)))
         refuse(s, 503, NULL);
 }
 
@@ -121,9 +115,9 @@ static bool put_together(sr_session *s)
     return sr_buffer_add_bytes(all, part(s, s->method)) && sr_buffer_add(all, " ", 1) &&
            sr_buffer_add_bytes(all, part(s, s->path)) &&
            sr_buffer_add_bytes(all, SR_BYTES(" HTTP/2.0\r\n")) &&
-           (!s->authority.len || line(all, SR_BYTES("host"), part(s, s->authority))) &&
+           (!s->authority.len || sr_response_line(all, SR_BYTES("host"), part(s, s->authority))) &&
            sr_buffer_add_bytes(all, fields(s)) &&
-           (!sr_buffer_len(&s->cookie) || line(all, SR_BYTES("cookie"), bytes(&s->cookie))) &&
+           (!sr_buffer_len(&s->cookie) || sr_response_line(all, SR_BYTES("cookie"), bytes(&s->cookie))) &&
            sr_buffer_add(all, "\r\n", 2);
 }
 
@@ -250,22 +244,13 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
 
 /* --- the body --- */
 
-/* On the disk, maybe as another one pays for it. */
-static bool has_room(sr_engine *e, const sr_conn *c, size_t len)
-{
-    return sr_spools_room(e, len) ||
-           (sr_slowest_pays(e, c) == SR_SLOWEST_OTHER && sr_spools_allowed_above(e, len)) ||
-           sr_spools_allowed(e, len); /* if the disk is full, the write will say so */
-}
-
 void sr_body_arrived(sr_session *s, sr_h2_stream *st, sr_bytes data)
 {
     sr_engine *e = s->engine;
     sr_exchange *x = st->exchange;
     sr_body *b = x->body;
-    sr_pace_moved(&b->pace, SR_PACE_BODY, e->now, data.len);
     b->received += data.len;
-    if (sr_body_spools(b, &e->config, data.len) && !has_room(e, s->conn, data.len)) {
+    if (!sr_slowest_has_room(e, s->conn, b, data.len)) {
         sr_h2_refuse(e, x, 507, SR_REFUSED_TEMPORARY, NULL);
         return;
     }

@@ -7,7 +7,6 @@
 #include "../conn/joined.h"
 #include "../conn/linger.h"
 #include "../conn/send.h"
-#include "../http1/framing.h"
 #include "request.h"
 
 #include <stdlib.h>
@@ -210,13 +209,12 @@ static bool goes_back(sr_session *s, sr_bytes frame)
     uint32_t back = (uint32_t)(s->newest - id) / 2;
     if (id <= s->newest)
         return back < 256 && !(s->opened[back / 64] >> back % 64 & 1);
-    for (uint32_t by = ((uint32_t)(id - s->newest) + 1) / 2; by;) {
-        uint32_t bits = by < 64 ? by : 64;
+    uint32_t by = ((uint32_t)(id - s->newest) + 1) / 2;
+    if (by >= 256)
+        memset(s->opened, 0, sizeof s->opened);
+    for (; by && by < 256; by--)
         for (int i = 3; i >= 0; i--)
-            s->opened[i] = bits == 64 ? (i ? s->opened[i - 1] : 0)
-                                      : s->opened[i] << bits | (i ? s->opened[i - 1] >> (64 - bits) : 0);
-        by -= by > 256 ? by - 256 : bits;
-    }
+            s->opened[i] = s->opened[i] << 1 | (i ? s->opened[i - 1] >> 63 : 0);
     s->opened[0] |= 1;
     s->newest = id;
     return false;

@@ -23,7 +23,7 @@ void sr_stream_drop_request(sr_h2_stream *st)
     sr_buffer_free(&st->head);
 }
 
-static void drop_output(sr_h2_stream *st)
+void sr_stream_drop_output(sr_h2_stream *st)
 {
     if (!st->out)
         return;
@@ -35,7 +35,7 @@ static void drop_output(sr_h2_stream *st)
 void sr_stream_free(sr_h2_stream *st)
 {
     sr_session *s = st->session;
-    drop_output(st);
+    sr_stream_drop_output(st);
     sr_buffer_free(&st->head);
     sr_link_remove(&st->link);
     s->n_streams--;

@@ -68,6 +68,9 @@ struct sr_session {
 sr_h2_stream *sr_stream_new(sr_session *s, int32_t id);
 void sr_stream_free(sr_h2_stream *st); /* its exchange is over */
 
+/* What is kept of the body of its response is sent, or nobody wants it. */
+void sr_stream_drop_output(sr_h2_stream *st);
+
 /* Nobody looks at its request any more. It has an exchange. */
 void sr_stream_drop_request(sr_h2_stream *st);
 

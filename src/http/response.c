@@ -18,17 +18,17 @@ static sr_response_error check_field(sr_bytes name, sr_bytes value)
     return sr_is_value(value) ? SR_RESPONSE_OK : SR_RESPONSE_BAD_VALUE;
 }
 
-static sr_response_error add_field(sr_buffer *out, sr_bytes name, sr_bytes value)
+bool sr_response_line(sr_buffer *out, sr_bytes name, sr_bytes value)
 {
     if (!sr_buffer_reserve(out, name.len + value.len + sizeof ": \r\n"))
-        return SR_RESPONSE_NO_MEMORY;
+        return false;
     char *to = put(out->data + out->end, name);
     to = PUT(to, ": ");
     if (value.len)
         to = put(to, value);
     to = PUT(to, "\r\n");
     out->end = (size_t)(to - out->data);
-    return SR_RESPONSE_OK;
+    return true;
 }
 
 typedef enum role { OTHER, CODING, CONNECTION, CONTENT_LENGTH, DATE, HOP, HSTS, SERVER, UPGRADE } role;
@@ -110,7 +110,7 @@ sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes nam
     case OTHER:
         break;
     }
-    return add_field(out, name, value);
+    return sr_response_line(out, name, value) ? SR_RESPONSE_OK : SR_RESPONSE_NO_MEMORY;
 }
 
 /* `r` of a final response; NULL: it is an interim one. */
@@ -156,7 +156,7 @@ sr_response_error sr_informational_field(sr_buffer *out, sr_bytes name, sr_bytes
     case UPGRADE:
         return SR_RESPONSE_OK;
     default:
-        return add_field(out, name, value);
+        return sr_response_line(out, name, value) ? SR_RESPONSE_OK : SR_RESPONSE_NO_MEMORY;
     }
 }
 

@@ -71,6 +71,9 @@ static inline sr_response_error sr_response_begin(sr_response *r, int status, bo
     return status < 200 || status > 999 ? SR_RESPONSE_BAD_STATUS : SR_RESPONSE_OK;
 }
 
+/* Appends the line "Name: value\r\n" as it is. False: no memory. */
+bool sr_response_line(sr_buffer *out, sr_bytes name, sr_bytes value);
+
 /* Appends one field of the application, checked and filtered as above. */
 sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes name, sr_bytes value);
 
@@ -107,6 +110,14 @@ static inline uint64_t sr_response_decide(sr_response *r, uint64_t known)
         r->keep_alive = false;
     r->framing = SR_FRAMING_LENGTH;
     return r->body_length = length;
+}
+
+/* After decide: bytes of the body that are to come; or SR_LENGTH_UNKNOWN. */
+static inline uint64_t sr_response_left(const sr_response *r)
+{
+    return r->framing == SR_FRAMING_LENGTH ? r->body_length
+           : r->framing == SR_FRAMING_OPEN ? SR_LENGTH_UNKNOWN
+                                           : 0;
 }
 
 /* Appends one field of an interim response (RFC 9110 15.2), which has none about the connection or a body. */
