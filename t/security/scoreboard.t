@@ -80,7 +80,8 @@ subtest 'Paths and exceptions' => sub {
     $server->wait_log( qr/ready after /, 20 );
     my ($edge) = $server->edges;
     my $spoiled = 0;
-    for my $round ( 1 .. 8 ) {
+    for my $round ( 1 .. 40 ) {
+        last if $round > 8 && $spoiled > 3;    # not each round finds the table
         my $path = '/find/me-' . 'x' x $round;
         $server->ask("GET $path") for 1 .. 3;
         $server->ask('GET /die');
@@ -89,13 +90,14 @@ subtest 'Paths and exceptions' => sub {
         is_deeply [ grep { $_ ne '200' } map { $client->ask("GET /path/$_-$round")->status } 'a' .. 'z' ],
             [], 'requests go on';
         is $server->ask('GET /die')->status, '500', 'and exceptions';
+
         for my $path (qw(/status.json /metrics)) {
             my $answer = $server->connect( to => $admin )->ask( "GET $path", 'Host: localhost' );
             is $answer->status, '200', $path;
             unlike $answer->body, qr/[^\n\x20-\x7e\x80-\xff]/, 'without control characters';
         }
     }
-    cmp_ok $spoiled, '>', 0, 'a worker has written there';
+    cmp_ok $spoiled, '>', 3, 'a worker has written there';
     is_deeply [ $server->edges ], [$edge], 'the edge is as before';
     kill KILL => $edge;
     $server->{may_crash} = 1;

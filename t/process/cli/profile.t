@@ -45,24 +45,6 @@ sub profile {
     return ( $? & 127 ? "signal $?" : $? >> 8, map { Sirius::Test::Server::slurp("$dir/$_") } qw(out err) );
 }
 
-# Clients that ask for a path, one request after the other, until the end of the code
-sub with_load {
-    my ( $server, $path, $code ) = @_;
-    my $parent = $$;
-    my $pid    = fork // die "fork: $!";
-    if ( !$pid ) {
-        $SIG{TERM} = 'DEFAULT';
-        while ( getppid == $parent ) {
-            eval { $server->ask("GET $path") }
-        }
-        POSIX::_exit(0);
-    }
-    my @got = $code->();
-    kill KILL => $pid;
-    waitpid $pid, 0;
-    return @got;
-}
-
 # Shares of the functions, with what they call: on CPU and waiting
 sub shares {
     my $text    = shift;
@@ -102,7 +84,7 @@ my $server = start_server( $APP, '--workers', 2, '--control', $ctl );
 subtest 'where the time goes' => sub {
     my @args = ( '--control', $ctl, '--seconds', 3 );
     my ( $status, $folded, $said )
-        = with_load( $server, '/shop/4711?x=1', sub { profile( @args, qw(--format folded) ) } );
+        = $server->with_load( '/shop/4711?x=1', sub { profile( @args, qw(--format folded) ) } );
     is "$status$said", 0, 'exit status 0';
     my $share = shares($folded);
     my ( $six, $three, $one ) = map {
@@ -136,13 +118,12 @@ subtest 'tables and files' => sub {
     );
     my @args = ( '--control', $ctl, '--seconds', 0.5 );
     my ( $status, $out, $said )
-        = with_load( $server, '/shop/1', sub { profile( '--control', $ctl, '--seconds', 1 ) } );
+        = $server->with_load( '/shop/1', sub { profile( '--control', $ctl, '--seconds', 1 ) } );
     is "$status$said", 0, 'exit status 0';
     like $out, qr/\A\d+ samples in 1\.\d s: \d+ % on CPU, \d+ % waiting/,  'a summary';
     like $out, qr/^  100\.0 +\d+\.\d +\d+\.\d   GET \/shop\/\*\n/m,        'the request';
     like $out, qr/^ +\d+\.\d +\d+\.\d +0\.0   Shop::burn shop\.psgi:4\n/m, 'a line';
-    with_load(
-        $server,
+    $server->with_load(
         '/shop/1',
         sub {
             for my $ending ( sort keys %begin ) {
@@ -155,7 +136,7 @@ subtest 'tables and files' => sub {
             like $page, qr/Shop::burn/, 'a page';
         }
     );
-    ( $status, $out ) = with_load( $server, '/shop/1', sub { profile( @args, '--path', '/other' ) } );
+    ( $status, $out ) = $server->with_load( '/shop/1', sub { profile( @args, '--path', '/other' ) } );
     is $out, "no samples: no request was running\n", 'no request of that path';
 };
 
@@ -196,7 +177,7 @@ subtest 'a command that may not look: the server does' => sub {
     plan skip_all => 'needs root and setpriv' if $> || system('setpriv --version >/dev/null 2>&1');
     local @with = @without;
     my ( $status, $out, $said )
-        = with_load( $server, '/shop/1',
+        = $server->with_load( '/shop/1',
         sub { profile( '--control', $ctl, qw(--seconds 1 --format folded) ) } );
     is $status, 0, 'exit status 0';
     like $said,

@@ -147,7 +147,14 @@ subtest 'many reloads' => sub {
     my $client = $server->connect;
     $client->ask('GET /');
     my $settled = sub {
-        until_true( 10, sub { $server->generations == 1 && $server->workers == 2 } );
+        until_true(
+            10,
+            sub {
+                my ($last)
+                    = $server->log =~ /.*(reload started|reload completed|now runs the installed code)/s;
+                $server->generations == 1 && $server->workers == 2 && ( $last // '' ) =~ /installed/;
+            }
+        );
     };
     my ( %status, $before );
     for my $number ( 2 .. 6 ) {

@@ -291,6 +291,24 @@ sub wait_log {
     return until_true( $patience || 5, sub { $self->log =~ $pattern } );
 }
 
+# Runs the code while a client asks for a path, one request after the other. Returns what the code does
+sub with_load {
+    my ( $self, $path, $code ) = @_;
+    my $parent = $$;
+    my $pid    = fork // die "fork: $!";
+    if ( !$pid ) {
+        $SIG{TERM} = 'DEFAULT';
+        while ( getppid == $parent ) {
+            eval { $self->ask("GET $path") }
+        }
+        POSIX::_exit(0);
+    }
+    my @got = $code->();
+    kill KILL => $pid;
+    waitpid $pid, 0;
+    return @got;
+}
+
 sub kill_hard {
     my $self = shift;
     return if $self->{owner} != $$ || !$self->{pid};
