@@ -22,8 +22,8 @@ enum {
     DEAR = 16 * 1024, /* bytes of a body in tiny chunks, of which each byte takes as long as fifty others */
 };
 
-/* OVER: the request was refused, or the connection closed and freed */
-typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take;
+/* OVER: the request was refused, or the connection closed and freed; CHANGED: it has another protocol */
+typedef enum { TAKE_MORE, TAKE_READY, TAKE_CHANGED, TAKE_OVER } take;
 
 static take refuse(sr_engine *e, sr_conn *c, int status)
 {
@@ -237,7 +237,7 @@ static take change(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch)
     }
     c->protocol = e->streams;
     sr_link_append(&e->intake.buffered, &c->buffered);
-    return TAKE_OVER;
+    return TAKE_CHANGED;
 }
 
 static bool is_preface(const sr_engine *e, const sr_conn *c, sr_bytes view)
