@@ -53,13 +53,14 @@ void sr_stop_owner_ended(sr_edge *ed)
     }
 }
 
-/* Whether a worker has its request, or the end of its response is being sent. */
+/* Whether a worker has a request of its, or the end of a response is being sent. */
 static bool under_way(const sr_edge *ed, const sr_conn *c)
 {
     for (const sr_exchange *x = c->exchange; x; x = x->older)
-        if (x->slot && sr_holder(ed, x->slot - 1) >= 0)
+        if (x->slot ? sr_holder(ed, x->slot - 1) >= 0 : c->state == SR_CONN_STREAMS && x->status)
             return true;
-    return c->state == SR_CONN_FLUSH || c->state == SR_CONN_LINGER;
+    return c->state == SR_CONN_FLUSH || c->state == SR_CONN_LINGER ||
+           (c->state == SR_CONN_STREAMS && (c->out || !sr_link_alone(&c->due)));
 }
 
 /* Requests that wait get 503. False: there is none. */
@@ -68,7 +69,8 @@ static bool refuse(sr_edge *ed, sr_conn *c)
     bool any = false;
     for (sr_exchange *x = c->exchange, *older; x; x = older) {
         older = x->older;
-        if (!x->slot || c->out || !sr_deliver_unanswered(ed, &ed->entries[x->slot - 1]))
+        bool begun = c->out && c->state != SR_CONN_STREAMS; /* otherwise that is of others, or frames */
+        if (!x->slot || begun || !sr_deliver_unanswered(ed, &ed->entries[x->slot - 1]))
             continue;
         sr_exchange_refuse(ed->engine, x, 503, SR_REFUSED_STOP);
         any = true;
@@ -98,7 +100,7 @@ static void close_broken(sr_edge *ed)
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
         const sr_exchange *x = c->exchange;
         next = l->next;
-        if (x && !x->slot && x->broken && x->owed)
+        if (x && !x->slot && x->broken && x->owed && c->state != SR_CONN_STREAMS)
             sr_conn_close(e, c, SR_CLOSED_STOP);
     }
 }
@@ -120,6 +122,7 @@ void sr_stop_end(sr_edge *ed)
         next = l->next;
         refuse(ed, c);
     }
+    sr_due_send(e);
     bool last = !sr_sleepers_part(ed->sleepers, ed->number);
     if (last && ed->stop.begun) /* otherwise another edge needs the workers, now or later */
         sr_sleepers_end_all(ed->sleepers);
