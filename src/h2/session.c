@@ -334,7 +334,8 @@ static bool rest(sr_engine *e, sr_session *s, uint64_t before, bool more)
     sr_conn *c = s->conn;
     turn t = tell_workers(e, s);
     bool reads = !s->over && nghttp2_session_want_read(s->ng);
-    if (!reads && !c->out && !more) { /* GOAWAY was sent, and no stream is left */
+    bool waits = !s->over && s->n_streams;      /* applications have not come to the end of what was sent */
+    if (!reads && !c->out && !more && !waits) { /* GOAWAY was sent, and no stream is left */
         sr_session_free(c);
         sr_linger(e, c, c->why);
         return false;
