@@ -72,7 +72,7 @@ static void moments_client_acts(moments_input *in, uint8_t op)
             moments_drop(k);
         if (k->fd < 0)
             moments_connect(k);
-        moments_ask(k, ++moments_id, &moments_shapes[moments_take_byte(in) % MOMENTS_SHAPES]);
+        moments_ask(k, ++moments_id, &moments_shapes[moments_take_byte(in) % MOMENTS_SHAPES_1]);
         return;
     case 2:
         moments_read(k, amounts[moments_take_byte(in) % 4]);

@@ -11,7 +11,7 @@
  *
  * Each request names a shape, by which its worker replies, and a number, from which its status, fields and body follow; so
  * whatever a client has got can be judged (moments_judge): it is the whole response to its request, or seen to be no response,
- * or wrong.
+ * or wrong. A client speaks HTTP/1.x, or HTTP/2, of which each request is a stream.
  */
 #include "edge/edge.h"
 #include "share/memory.h"
@@ -26,6 +26,9 @@
 #include "edge/stop.h"
 #include "fuzz.h"
 #include "net/descriptors.h"
+#ifdef SR_HTTP2
+#include "h2wire.h"
+#endif
 #include "share/door.h"
 #include "worker/worker.h"
 
@@ -122,8 +125,24 @@ static const moments_shape moments_shapes[] = {
     {"cut at once", "GET", 1, F_LENGTH, {R_CUT}},
     {"unread", "GET", 1, F_LENGTH, {R_UNREAD}},
     {"taken", "GET", 1, F_LENGTH, {R_TAKE, R_SPEAK, R_TAKEN}},
+#ifdef SR_HTTP2
+    {"h2 whole", "GET", 2, F_LENGTH, {R_WHOLE}},
+    {"h2 fields", "GET", 2, F_LENGTH, {R_FIELDS, R_FIELDS, R_HEAD, R_DATA, R_END}},
+    {"h2 length", "GET", 2, F_LENGTH, {R_HEAD, R_DATA, R_LOG, R_DATA, R_END}},
+    {"h2", "GET", 2, F_CHUNKED, {R_HEAD, R_DATA, R_DATA, R_DATA, R_END}},
+    {"h2 HEAD", "HEAD", 2, F_CHUNKED, {R_HEAD, R_DATA, R_END}},
+    {"h2 file", "GET", 2, F_LENGTH, {R_HEAD, R_FILE, R_END}},
+    {"h2 hint", "GET", 2, F_CHUNKED, {R_INTERIM, R_INTERIM, R_HEAD, R_DATA, R_END}},
+    {"h2 cut", "GET", 2, F_CHUNKED, {R_HEAD, R_DATA, R_CUT}},
+    {"h2 cut length", "GET", 2, F_LENGTH, {R_HEAD, R_DATA, R_CUT}},
+    {"h2 cut at once", "GET", 2, F_LENGTH, {R_CUT}},
+    {"h2 unread", "GET", 2, F_LENGTH, {R_UNREAD}},
+#endif
 };
-enum { MOMENTS_SHAPES = sizeof moments_shapes / sizeof *moments_shapes };
+enum {
+    MOMENTS_SHAPES = sizeof moments_shapes / sizeof *moments_shapes,
+    MOMENTS_SHAPES_1 = 15 /* of HTTP/1.x, which come first */
+};
 
 static char moments_byte(unsigned id, size_t i)
 {
@@ -170,6 +189,7 @@ static void moments_setup(void)
     s->graceful_ns = 30 * SR_SECOND;
     s->log.kind = SR_SINK_FILE;
     s->log.format = "%U %s %X";
+    s->http2 = true;
     s->n_listeners = 1;
     s->listeners[0].fd = moments_listener;
     s->listeners[0].is_unix = true;
@@ -253,44 +273,114 @@ typedef struct moments_client {
     struct {
         unsigned id;
         const moments_shape *shape;
+        int32_t stream;       /* of HTTP/2 */
     } asked[MOMENTS_PENDING]; /* and not answered, in order */
     unsigned n;
+    uint16_t name; /* the port of its peer, so that the connection can be found in the edge */
+#ifdef SR_HTTP2
+    h2wire *h2;   /* NULL: HTTP/1.x. Owned */
+    int32_t next; /* stream */
+#endif
 } moments_client;
 
 static void moments_connect(moments_client *k)
 {
+    static uint16_t name;
     int pair[2], small = 4608;
     MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
     setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-    sr_conn *c = sr_conn_new(pair[0], &(sr_peer){0}, 0);
+    sr_conn *c = sr_conn_new(pair[0], &(sr_peer){.port = ++name}, 0);
     MUST(c);
     sr_conn_enter(moments_edge->engine, c);
     sr_deadline_set(moments_edge->engine, c, SR_DEADLINE_HEAD);
     MUST(sr_conn_watch(moments_edge->engine, c, EPOLLIN));
     k->fd = pair[1];
+    k->name = name;
     k->ended = k->reset = false;
     k->n = 0;
     k->len = 0;
 }
+
+#ifdef SR_HTTP2
+/* Its next bytes are the preface. */
+static inline void moments_h2(moments_client *k, bool wide)
+{
+    k->h2 = malloc(sizeof *k->h2);
+    MUST(k->h2);
+    h2wire_begin(k->h2, wide);
+    k->next = 1;
+}
+
+/* Sends what was written, at most so many bytes. */
+static inline void moments_h2_send(moments_client *k, size_t most)
+{
+    h2wire *w = k->h2;
+    while (w && most && w->out_len && k->fd >= 0) {
+        ssize_t n = syscall(SYS_sendto, k->fd, w->out, w->out_len < most ? w->out_len : most,
+                            MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
+        if (n <= 0)
+            return; /* the edge has closed it, or does not read */
+        h2wire_sent(w, (size_t)n);
+        most -= (size_t)n;
+    }
+}
+#endif
 
 static void moments_leave(moments_client *k)
 {
     if (k->fd >= 0)
         close(k->fd);
     free(k->in);
+#ifdef SR_HTTP2
+    if (k->h2)
+        h2wire_free(k->h2);
+    free(k->h2);
+#endif
     *k = (moments_client){.fd = -1};
 }
+
+static bool moments_asked(moments_client *k, unsigned id, const moments_shape *shape)
+{
+    if (k->n == MOMENTS_PENDING)
+        return false;
+    k->asked[k->n].id = id;
+    k->asked[k->n++].shape = shape;
+    return true;
+}
+
+#ifdef SR_HTTP2
+/* Writes the head of a request. Returns its stream; 0: there are too many. */
+static inline int32_t moments_h2_ask(moments_client *k, unsigned id, const moments_shape *shape, bool ends)
+{
+    char path[40];
+    if (!moments_asked(k, id, shape))
+        return 0;
+    int32_t stream = k->asked[k->n - 1].stream = k->next;
+    k->next += 2;
+    snprintf(path, sizeof path, "/%u.%d", id, (int)(shape - moments_shapes));
+    h2wire_ask(k->h2, stream, ends ? shape->method : "POST", path, ends);
+    return stream;
+}
+#endif
 
 static void moments_ask(moments_client *k, unsigned id, const moments_shape *shape)
 {
     char text[200];
+#ifdef SR_HTTP2
+    if (shape->minor == 2) {
+        if (!k->h2)
+            moments_h2(k, true);
+        moments_h2_ask(k, id, shape, true);
+        moments_h2_send(k, SIZE_MAX);
+        return;
+    }
+#endif
     int n = snprintf(text, sizeof text, "%s /%u.%d HTTP/1.%d\r\nHost: a\r\n%s\r\n", shape->method, id,
                      (int)(shape - moments_shapes), shape->minor,
                      shape->minor ? "" : "Connection: keep-alive\r\n");
     if (k->n == MOMENTS_PENDING || syscall(SYS_sendto, k->fd, text, (size_t)n, MSG_NOSIGNAL, NULL, 0) != n)
         return; /* the edge has closed it */
-    k->asked[k->n].id = id;
-    k->asked[k->n++].shape = shape;
+    moments_asked(k, id, shape);
 }
 
 /* Reads at most so many bytes. */
@@ -305,15 +395,24 @@ static void moments_read(moments_client *k, size_t most)
         }
         ssize_t n = recv(k->fd, k->in + k->len, some, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
+            break;
         if (n <= 0) {
             k->ended = true;
             k->reset = n < 0;
-            return;
+            break;
         }
         k->len += (size_t)n;
         most -= (size_t)n;
     }
+#ifdef SR_HTTP2
+    if (!k->h2)
+        return;
+    size_t used = h2wire_feed(k->h2, k->in, k->len);
+    if (used)
+        memmove(k->in, k->in + used, k->len - used);
+    k->len -= used;
+    moments_h2_send(k, SIZE_MAX); /* what answers a frame */
+#endif
 }
 
 typedef enum moments_verdict {
@@ -330,6 +429,79 @@ static const char *moments_field(const char *head, size_t len, const char *name)
     return at ? at + strlen(name) : NULL;
 }
 
+/* The response is complete; `fields` are bytes of its head. */
+static moments_verdict moments_is_right(int status, unsigned id, const moments_shape *shape, long xid,
+                                        size_t fields, const char *body, size_t len)
+{
+    if (status != 200)
+        return xid < 0 ? V_REFUSED : V_WRONG;
+    if (xid != (long)id || len != (*shape->method == 'H' ? 0 : moments_bytes(id, shape)))
+        return V_WRONG;
+    for (size_t i = 0; i < len; i++)
+        if (body[i] != moments_byte(id, i))
+            return V_WRONG;
+    return fields < moments_count(shape, R_FIELDS) * 8000 || moments_count(shape, R_CUT) ||
+                   moments_count(shape, R_UNREAD)
+               ? V_WRONG
+               : V_WHOLE;
+}
+
+static void moments_answered(moments_client *k, unsigned i)
+{
+    k->n--;
+    memmove(k->asked + i, k->asked + i + 1, (k->n - i) * sizeof k->asked[0]);
+}
+
+#ifdef SR_HTTP2
+/* Whether no more can come on this stream. */
+static inline bool moments_h2_over(const moments_client *k, int32_t stream)
+{
+    const h2wire_reply *r = h2wire_find(k->h2, stream);
+    return k->ended || (r && (r->ended || r->reset)) || (k->h2->goaways && stream > k->h2->last);
+}
+
+/* Judges that of asked[i], and takes it away if it is complete. */
+static inline moments_verdict moments_h2_judge(moments_client *k, unsigned i, int *status)
+{
+    const h2wire_reply *r = h2wire_find(k->h2, k->asked[i].stream);
+    unsigned id = k->asked[i].id;
+    const moments_shape *shape = k->asked[i].shape;
+    *status = r ? r->status : 0;
+    if (k->h2->wrong) {
+        fprintf(stderr, "%s\n", k->h2->wrong);
+        return V_WRONG;
+    }
+    if (!r || !r->status)
+        return r && r->interims ? V_PART : V_NOTHING;
+    if (r->status == 200) { /* of a part, too */
+        size_t all = *shape->method == 'H' ? 0 : moments_bytes(id, shape);
+        if ((r->xid != (long)id && !k->h2->blind) || r->len > all)
+            return V_WRONG;
+        for (size_t at = 0; at < r->len; at++)
+            if (r->body[at] != moments_byte(id, at))
+                return V_WRONG;
+    }
+    if (!r->ended)
+        return V_PART;
+    if (*shape->method != 'H' && r->length >= 0 && (size_t)r->length != r->len)
+        return V_WRONG;
+    moments_verdict verdict = moments_is_right(r->status, id, shape, r->xid, r->head, r->body, r->len);
+    h2wire_forget(k->h2, r->id);
+    moments_answered(k, i);
+    return verdict;
+}
+#endif
+
+/* Whether no more can come of the first response. */
+static inline bool moments_over(const moments_client *k)
+{
+#ifdef SR_HTTP2
+    if (k->h2 && k->n)
+        return moments_h2_over(k, k->asked[0].stream);
+#endif
+    return k->ended;
+}
+
 /*
  * Judges the first response, and takes it away if it is complete, which only the end of the connection may tell. *status is 0 if
  * no final head has come.
@@ -339,6 +511,10 @@ static inline moments_verdict moments_judge(moments_client *k, int *status)
     *status = 0;
     const char *end;
     size_t head;
+#ifdef SR_HTTP2
+    if (k->h2)
+        return k->n ? moments_h2_judge(k, 0, status) : V_NOTHING;
+#endif
     for (;;) { /* interim responses are taken away at once */
         if (!k->len)
             return V_NOTHING;
@@ -391,23 +567,10 @@ static inline moments_verdict moments_judge(moments_client *k, int *status)
         memcpy(body, k->in + head, got);
         at = k->len;
     }
-    moments_verdict verdict = V_REFUSED;
-    if (*status == 200) {
-        size_t want = no_body ? 0 : moments_bytes(id, shape);
-        verdict = xid && (unsigned)atoi(xid) == id && got == want ? V_WHOLE : V_WRONG;
-        for (size_t i = 0; verdict == V_WHOLE && i < got; i++)
-            if (body[i] != moments_byte(id, i))
-                verdict = V_WRONG;
-        if (head < moments_count(shape, R_FIELDS) * 8000)
-            verdict = V_WRONG;
-        if (moments_count(shape, R_CUT) || moments_count(shape, R_UNREAD))
-            verdict = V_WRONG;
-    } else if (xid) {
-        verdict = V_WRONG;
-    }
+    moments_verdict verdict = moments_is_right(*status, id, shape, xid ? atol(xid) : -1, head, body, got);
     memmove(k->in, k->in + at, k->len - at);
     k->len -= at;
-    memmove(k->asked, k->asked + 1, --k->n * sizeof k->asked[0]);
+    moments_answered(k, 0);
     return verdict;
 }
 

@@ -22,7 +22,7 @@ my ( $dir, $lock ) = build_dir();
 my @libraries;
 my @flags = (
     qw(-std=gnu11 -Wall -Wextra -Werror -g -pthread),
-    "-I$root/src", seccomp(), tls(), sanitizers(), split ' ', $ENV{CFLAGS} || ''
+    "-I$root/src", seccomp(), tls(), http2(), sanitizers(), split ' ', $ENV{CFLAGS} || ''
 );
 
 # Exit code and output of a command, standard error included
@@ -85,6 +85,11 @@ sub tls {
         "#include <openssl/ssl.h>\nint main(void) { return !OPENSSL_init_ssl(0, 0); }",
         qw(-lssl -lcrypto)
     );
+}
+
+sub http2 {
+    return linked( 'SR_HTTP2', "#include <nghttp2/nghttp2.h>\nint main(void) { return !nghttp2_version(0); }",
+        '-lnghttp2' );
 }
 
 sub linked {
