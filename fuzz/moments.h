@@ -189,10 +189,10 @@ static void moments_setup(void)
     s->graceful_ns = 30 * SR_SECOND;
     s->log.kind = SR_SINK_FILE;
     s->log.format = "%U %s %X";
-    s->http2 = true;
     s->n_listeners = 1;
     s->listeners[0].fd = moments_listener;
     s->listeners[0].is_unix = true;
+    s->listeners[0].is_h2c = true;
     s->config = (sr_config){.request = {.line = 200, .head = 2000, .fields = 30},
                             .max_body = 1000,
                             .body_memory = 1000,

@@ -269,14 +269,26 @@ static bool has_calls(void)
     return !missing;
 }
 
+/* The option that needs HTTP/2; NULL: none does. */
+static const char *wants_h2(const sr_setup *s)
+{
+    for (unsigned i = 0; i < s->n_listeners; i++)
+        if (s->listeners[i].is_h2c)
+            return "--listen ADDRESS,h2c";
+    return s->http2 == SR_HTTP2_ON ? "--enable-http2" : NULL;
+}
+
 static int run_edge(sr_setup *s)
 {
     sr_edge *edge;
     if (!has_calls())
         return 1;
-    if (s->http2 && !sr_h2_built()) {
-        fprintf(stderr, "sirius-edge: --enable-http2: this build has no HTTP/2: install libnghttp2-dev, then "
-                        "build Sirius again\n");
+    const char *h2 = sr_h2_built() ? NULL : wants_h2(s);
+    if (h2) {
+        fprintf(
+            stderr,
+            "sirius-edge: %s: this build has no HTTP/2: install libnghttp2-dev, then build Sirius again\n",
+            h2);
         return 1;
     }
     if (s->barrier >= 0 && !barrier_opens(s))

@@ -18,7 +18,8 @@ typedef struct sr_listener {
     bool registered;  /* in the epoll set */
     bool is_unix;
     bool is_tls;
-    bool over; /* shut down: nobody can connect, but it stays readable for ever */
+    bool is_h2c; /* HTTP/2 may begin without TLS (RFC 9113 3.3) */
+    bool over;   /* shut down: nobody can connect, but it stays readable for ever */
 } sr_listener;
 
 typedef struct sr_listeners {

@@ -148,7 +148,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         atomic_store_explicit(&ed->engine->row->pid, getpid(), memory_order_relaxed);
     }
     ed->engine->protocol = &sr_h1;
-    ed->engine->streams = s->http2 ? &sr_h2 : NULL;
+    ed->engine->streams = sr_h2_built() ? &sr_h2 : NULL;
     ed->engine->abandoned = abandoned;
     ed->engine->drained = drained;
     ed->engine->expired = expired;
@@ -180,6 +180,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         if ((err = sr_listeners_add(ed->engine, s->listeners[i].fd, s->listeners[i].is_unix)))
             return err;
         ed->engine->listeners.at[i].is_tls = s->listeners[i].is_tls;
+        ed->engine->listeners.at[i].is_h2c = s->listeners[i].is_h2c;
     }
     if ((err = sr_keys_open(ed, s)))
         return err;

@@ -1,5 +1,6 @@
 #include "keys.h"
 
+#include "../h2/h2.h"
 #include "../net/tempfile.h"
 #include "../share/door.h"
 #include "report.h"
@@ -99,7 +100,7 @@ int sr_keys_open(sr_edge *ed, const sr_setup *s)
         wanted = wanted || s->listeners[i].is_tls;
     if (!wanted)
         return 0;
-    if (!(ed->engine->tls = sr_tls_new(s->http2)))
+    if (!(ed->engine->tls = sr_tls_new(s->http2 && sr_h2_built())))
         return sr_tls_built() ? ENOMEM : EPROTONOSUPPORT;
     if (s->keys < 0)
         return own_set(ed, s);

@@ -82,7 +82,7 @@ static const char *read_nothing(sr_setup *s, const word *w, const char *value)
 
 /*
  * "FD:tcp:PORT:NAME" or "FD:unix:PORT:NAME"; applications see PORT and NAME as SERVER_PORT and SERVER_NAME. "tls+tcp"
- * and "tls+unix" speak TLS.
+ * and "tls+unix" speak TLS, "h2c+tcp" and "h2c+unix" HTTP/2 beside HTTP/1.1.
  */
 static const char *read_listener(sr_setup *s, const word *w, const char *value)
 {
@@ -90,7 +90,8 @@ static const char *read_listener(sr_setup *s, const word *w, const char *value)
     char *end;
     long fd = strtol(value, &end, 10);
     bool sound = end != value && fd >= 0 && *end == ':', is_tls = sound && strncmp(end, ":tls+", 5) == 0;
-    const char *type = !sound ? "" : end + (is_tls ? 5 : 1);
+    bool is_h2c = sound && strncmp(end, ":h2c+", 5) == 0;
+    const char *type = !sound ? "" : end + (is_tls || is_h2c ? 5 : 1);
     bool is_unix = strncmp(type, "unix:", 5) == 0, is_tcp = strncmp(type, "tcp:", 4) == 0;
     const char *port = type + (is_unix ? 5 : 4), *colon = is_unix || is_tcp ? strchr(port, ':') : NULL;
     if (!colon)
@@ -101,6 +102,7 @@ static const char *read_listener(sr_setup *s, const word *w, const char *value)
     s->listeners[s->n_listeners].site = (sr_site){.port = sr_bytes_of(port, (size_t)(colon - port)),
                                                   .name = sr_bytes_of(colon + 1, strlen(colon + 1))};
     s->listeners[s->n_listeners].is_tls = is_tls;
+    s->listeners[s->n_listeners].is_h2c = is_h2c;
     s->listeners[s->n_listeners++].is_unix = is_unix;
     return NULL;
 }

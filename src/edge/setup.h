@@ -19,6 +19,14 @@
 
 #include <sys/types.h>
 
+/* HTTP/2 over TLS */
+typedef enum sr_http2 {
+    SR_HTTP2_OFF,
+    SR_HTTP2_ON,    /* --enable-http2: a build without it is an error */
+    SR_HTTP2_BUILT, /* where the build has it */
+    SR_HTTP2_KINDS,
+} sr_http2;
+
 enum { SR_SETUP_DESCRIPTORS = SR_WORDS_N + SR_LISTENERS_MAX + SR_EDGES_MAX };
 
 /* Name and port of a listener: SERVER_NAME and SERVER_PORT of an application, %v and %p of the access log. */
@@ -47,11 +55,11 @@ typedef struct sr_setup {
     uint32_t edge; /* number of this edge: its place in the sleepers, its row after those of the workers */
     struct {
         int fd;
-        bool is_unix, is_tls;
+        bool is_unix, is_tls, is_h2c;
         sr_site site;
     } listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
-    bool http2;         /* --http2 */
+    uint8_t http2;      /* sr_http2 */
     sr_lanerules lanes; /* of --lane */
     sr_mounts *mounts;  /* of --static; NULL: none; owned */
     sr_mounts *webroot; /* of --acme-webroot, one folder; NULL: none; owned */

@@ -243,7 +243,7 @@ static take change(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch)
 static bool is_preface(const sr_engine *e, const sr_conn *c, sr_bytes view)
 {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    return e->streams && !c->requests && !c->transport && view.len >= sizeof preface - 1 &&
+    return e->listeners.at[c->listener].is_h2c && !c->requests && view.len >= sizeof preface - 1 &&
            memcmp(view.at, preface, sizeof preface - 1) == 0;
 }
 

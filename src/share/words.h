@@ -40,7 +40,7 @@
     X("slow-log-max",           number,     slow_max,                    1000,                      made)             \
     /* requests and responses */                                                                                      \
     X("keepalive",              number,     config.keepalive,            1,                         onoff)            \
-    X("http2",                  number,     http2,                       1,                         onoff)            \
+    X("http2",                  number,     http2,                       SR_HTTP2_KINDS - 1,        made)             \
     X("half-closed",            number,     config.serves_half_closed,   1,                         made)             \
     X("underscores",            number,     config.request.underscores,  1,                         made)             \
     X("trusted-underscores",    number,     config.trusted_underscores,  1,                         made)             \

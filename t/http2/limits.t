@@ -19,7 +19,8 @@ sub {
 APP
 my $server = start_server(
     $APP,
-    qw(--workers 2 --enable-http2 --max-header-fields 20 --max-header-bytes 4096 --max-request-line 1000
+    @Sirius::Test::HTTP2::LISTEN,
+    qw(--workers 2 --max-header-fields 20 --max-header-bytes 4096 --max-request-line 1000
         --header-timeout 1 --write-timeout 1 --keepalive-timeout 1 --body-timeout 1 --max-body 100000)
 );
 

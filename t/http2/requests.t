@@ -38,7 +38,7 @@ sub { ( $of{ $_[0]{PATH_INFO} } || sub { [ 200, [], ["hello $_[0]{REQUEST_METHOD
 APP
 my $dir    = File::Temp->newdir;
 my $log    = "$dir/access.log";
-my $server = start_server( $APP, qw(--workers 2 --enable-http2 --max-body 10000000),
+my $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN, qw(--workers 2 --max-body 10000000),
     '--access-log', $log, '--static', "/files=$dir" );
 my $client = Sirius::Test::HTTP2->new( $server->address );
 
@@ -125,8 +125,8 @@ subtest 'the access log' => sub {
     like Sirius::Test::Server::slurp($log), qr{"POST /body HTTP/2\.0" 413 \d+ },   'what was refused';
 };
 
-subtest '--disable-http2' => sub {
-    my $other = start_server( $APP, qw(--workers 1 --disable-http2) );
+subtest 'an address without ",h2c"' => sub {
+    my $other = start_server( $APP, qw(--workers 1) );
     my $raw   = Sirius::Test::HTTP2->new( $other->address )->greet;
     like $raw->receive(10), qr{\AHTTP/1\.1 505 }, 'the preface is refused';
 };

@@ -64,8 +64,8 @@ sub body {
     return "$n, and no end" . ( $client->{ended} ? " but of the connection" : "" );
 }
 
-my $server = start_server( $APP,
-    qw(--workers 2 --enable-http2 --stream-timeout 1 --body-timeout 1 --write-timeout 20 --max-body 100000 --max-header-fields 256)
+my $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN,
+    qw(--workers 2 --stream-timeout 1 --body-timeout 1 --write-timeout 20 --max-body 100000 --max-header-fields 256)
 );
 
 subtest 'a client that reads nothing' => sub {
@@ -138,9 +138,9 @@ subtest 'a file that somebody writes to meanwhile' => sub {
 $server->stop;
 
 subtest 'a client that holds what there is of temporary files' => sub {
-    $server = start_server( $APP,
-        qw(--workers 2 --enable-http2 --max-temp-file-size 1m --body-memory 1000 --body-timeout 20 --write-timeout 20)
-    );
+    $server
+        = start_server( $APP, @Sirius::Test::HTTP2::LISTEN,
+        qw(--workers 2 --max-temp-file-size 1m --body-memory 1000 --body-timeout 20 --write-timeout 20) );
     my $greedy = greeted($server);
     $greedy->open( 1, 'POST /', 'content-length' => 1_000_000 );
     take_windows($greedy);
@@ -157,7 +157,7 @@ subtest 'a client that holds the descriptors' => sub {
         app     => $APP,
         command =>
             [ 'sh', '-c', 'ulimit -n 100; exec "$@"', 'sh', $^X, "$Sirius::Test::Server::ROOT/bin/sirius" ],
-        args => [qw(--workers 2 --enable-http2 --write-timeout 20)]
+        args => [ @Sirius::Test::HTTP2::LISTEN, qw(--workers 2 --write-timeout 20) ]
     );
     my $greedy = greeted( $server, [ 4, 0 ] );
     for my $n ( 0 .. 119 ) { $greedy->open( 1 + 2 * $n, 'GET /file' ) }
@@ -169,7 +169,7 @@ subtest 'a client that holds the descriptors' => sub {
 };
 
 subtest 'no request begins behind GOAWAY' => sub {
-    $server = start_server( $APP, qw(--workers 2 --enable-http2 --max-keepalive-reqs 3) );
+    $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN, qw(--workers 2 --max-keepalive-reqs 3) );
     my $client = greeted($server);
     my $frames = '';
     {

@@ -15,8 +15,7 @@ my $dir = File::Temp->newdir;
 open my $out, '>', "$dir/page.html" or die;
 print {$out} 'y' x 500_000;
 close $out or die;
-my $server = start_server( $APP, qw(--workers 2 --enable-http2 --enable-ssl --tls-self-signed --static),
-    "/files=$dir" );
+my $server = start_server( $APP, qw(--workers 2 --enable-ssl --tls-self-signed --static), "/files=$dir" );
 
 subtest 'who asks for it' => sub {
     my $client = Sirius::Test::HTTP2->new( $server->address, tls => [ 'h2', 'http/1.1' ] );
@@ -35,8 +34,8 @@ subtest 'who does not' => sub {
     like $client->receive(10), qr{\AHTTP/1\.1 200 OK\r\n}, 'as before';
 };
 
-subtest 'without --enable-http2' => sub {
-    my $other  = start_server( $APP, qw(--workers 1 --enable-ssl --tls-self-signed) );
+subtest '--disable-http2' => sub {
+    my $other  = start_server( $APP, qw(--workers 1 --enable-ssl --tls-self-signed --disable-http2) );
     my $client = Sirius::Test::HTTP2->new( $other->address, tls => [ 'h2', 'http/1.1' ] );
     is $client->alpn, 'http/1.1', 'nobody gets it';
 };

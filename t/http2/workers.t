@@ -35,8 +35,11 @@ sub pids {
     return sort keys %pid;
 }
 
-my $server
-    = Sirius::Test::Server->start( app => $APP, args => [qw(--workers 4 --enable-http2)], may_crash => 1 );
+my $server = Sirius::Test::Server->start(
+    app       => $APP,
+    args      => [ @Sirius::Test::HTTP2::LISTEN, qw(--workers 4) ],
+    may_crash => 1
+);
 
 subtest 'four streams in four workers' => sub {
     my $client  = Sirius::Test::HTTP2->new( $server->address );

@@ -343,6 +343,10 @@ subtest 'Without effect beside others' => sub {
         [ 'beside'                 => qr/--workers 0 no command is started/, @alone, beside => 'x' ],
         [ 'control'                => qr/--workers 0 .*use signals/,       @alone, control => '/c' ],
         [ 'spawn-interval'         => qr/--workers 0 no worker is started/,    @alone, spawn_interval => 1 ],
+        [ 'http2'                  => qr/no address of --listen ends with ",tls"/, http2 => 1 ],
+        [ 'http2'                  => qr/--live-reload a page/,            @tls, http2 => 1, live_reload => 1 ],
+        [ ''                       => qr//,                                @tls, http2 => 1 ],
+        [ ''                       => qr//,                                http2 => 0 ],
         [ 'err-respawn-interval'   => qr/--workers 0 no worker is started/,    @alone, err_respawn_interval => 2 ],
         [ ''                       => qr//, @alone, err_respawn_interval => 2, access_log => '|cat' ],
         [ ''                       => qr//, @alone, child_exit => $code, request_timeout => 3, load_timeout => 5 ],
@@ -403,6 +407,25 @@ subtest 'Without effect beside others' => sub {
         'and where it is';
 };
 
+subtest 'HTTP/2' => sub {
+    is conf( listen => ':80' )->{http2}, undef, 'where the build has it';
+    for my $listen ( split q( ), q(127.0.0.1:80,h2c unix:/x,h2c [::1]:80,H2C fd:3,h2c systemd:x,h2c) ) {
+        is_deeply conf( listen => [$listen] )->{listen}, [$listen], $listen;
+        like refused( listen => $listen, http2 => 0 ),
+            qr/\Asirius: --disable-http2: cannot be combined with --listen \Q$listen\E/,
+            'not with --disable-http2';
+        like refused( listen => $listen, ssl => 1, tls_self_signed => 1 ),
+            qr/\Asirius: --enable-ssl: cannot be combined with --listen \Q$listen\E/, 'nor with --enable-ssl';
+    }
+    like refused( listen => $_ ), qr/\Asirius: --listen: '\Q$_\E': an address speaks TLS or h2c/, $_
+        for ':80,h2c,tls', ':80,tls,h2c', ':80,h2c,h2c', ':80:ssl,h2c';
+    like refused( admin => ':0,h2c' ), qr/\Asirius: --admin: :0,h2c: the status page/,
+        'not for the status page';
+    my $from = Sirius::Config::Sources->read( env => { SIRIUS_LISTEN => ':80,h2c,:81,:82,h2c :83' } );
+    is_deeply conf( sources => $from )->{listen}, [ split q( ), q(:80,h2c :81 :82,h2c :83) ],
+        'in the environment';
+};
+
 subtest 'TLS' => sub {
     for my $name (qw(ssl enable_ssl)) {
         like refused( $name => 1 ), qr/\Asirius: --enable-ssl: TLS needs a certificate: [^\n]+\n\z/,
@@ -420,7 +443,7 @@ subtest 'TLS' => sub {
         is_deeply conf( listen => [$listen], tls_self_signed => 1 )->{listen}, [$listen], 'with one';
     }
     like refused( admin => '127.0.0.1:0,tls' ),
-        qr/\Asirius: --admin: 127\.0\.0\.1:0,tls: the status page speaks plain HTTP only/,
+        qr/\Asirius: --admin: 127\.0\.0\.1:0,tls: the status page speaks plain HTTP\/1\.1 only/,
         'not for the status page';
     is_deeply conf( listen => [ ':80', '/x.sock', ':443,tls' ], ssl => 1, tls_self_signed => 1 )->{listen},
         [ ':80,tls', '/x.sock,tls', ':443,tls' ], '--enable-ssl: all addresses';

@@ -10,6 +10,7 @@ use Sirius::Log::Access;
 use Sirius::Admin::Port;
 use Sirius::OS::Invocation ();    # before the application is loaded, which overwrites the command line
 use Plack::Handler::Sirius ();    # so that the whole server is compiled before the application
+use Sirius::Config::Address;
 use Sirius::Config::EnvFile;
 use Sirius::Config::Sources;
 use Sirius::OS::Inherit;
@@ -534,7 +535,8 @@ sub _renew_env {
 # starts must not inherit them
 sub _shield {
     my $conf    = shift;
-    my @numbers = map {/\Afd:(\d+)(?i:,tls|:ssl)?\z/} @{ $conf->{listen} }, @{ $conf->{admin} || [] };
+    my @numbers = map { Sirius::Config::Address->bare($_) =~ /\Afd:(\d+)\z/ } @{ $conf->{listen} },
+        @{ $conf->{admin} || [] };
     push @numbers, map { $_->{fd} } Sirius::Service::Starter->descriptors,
         Sirius::Service::Activation->offered;
     return Sirius::OS::Inherit->close_on_exec(@numbers);

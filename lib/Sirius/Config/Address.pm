@@ -5,8 +5,13 @@ use warnings;
 
 use Socket qw(AF_INET AF_INET6 IN6ADDR_LOOPBACK inet_pton);
 
-# The end of an address that speaks TLS; ":ssl" is Starman's
-my $TLS = qr/(?:,tls|:ssl)\z/i;
+# The end of an address says what it speaks; ":ssl" is Starman's
+my $SPEAKS = qr/(?:,(tls|h2c)|:(ssl))\z/i;
+
+sub bare {
+    my ( $class, $spec ) = @_;
+    return $spec =~ s/$SPEAKS//r;
+}
 
 # Numeric owner and group; -1 leaves it as it is
 sub ids {
@@ -41,15 +46,24 @@ sub is_public {
     return defined $four && 127 != unpack 'C', $four;
 }
 
+sub is_h2c {
+    my ( $class, $spec ) = @_;
+    return _speaks($spec) eq 'h2c';
+}
+
 sub is_tls {
     my ( $class, $spec ) = @_;
-    return $spec =~ $TLS;
+    return _speaks($spec) eq 'tls';
 }
 
 sub parse {
     my ( $class, $spec ) = @_;
-    my $tls = $spec =~ s/$TLS//;
-    return { %{ _parse($spec) }, $tls ? ( tls => 1 ) : () };
+    my $speaks = _speaks($spec);
+    my $bare   = $class->bare($spec);
+    die
+        "'$spec': an address speaks TLS or h2c, which is HTTP/2 without TLS: with ,tls alone it speaks HTTP/2 as well\n"
+        if $bare =~ $SPEAKS;
+    return { %{ _parse($bare) }, $speaks ? ( $speaks => 1 ) : () };
 }
 
 # Guesses the intended address. A bare name is refused as a path: a forgotten port would make a unix socket in the
@@ -97,6 +111,12 @@ sub _port {
     my $port = shift;
     die "port $port is out of range: use 0 to 65535\n" if length $port > 5 || $port > 65535;
     return $port + 0;
+}
+
+# 'tls', 'h2c' or ''
+sub _speaks {
+    my $spec = shift;
+    return $spec !~ $SPEAKS ? '' : defined $2 ? 'tls' : lc $1;
 }
 
 # Owner, group and mode of the socket file may follow the path
@@ -155,6 +175,7 @@ Reads an address and opens nothing.
   fd:3              a descriptor that listens already
   systemd:web       all of systemd's that have this name (FileDescriptorName=)
   0.0.0.0:443,tls   any of them, with TLS
+  10.0.0.1:80,h2c   any of them, with HTTP/2 without TLS beside HTTP/1.1 (RFC 9113 3.3)
 
 With port 0 the system chooses one. Text with a slash is a path, with colons or without. A name without a slash is a
 path only with C<unix:> in front: otherwise a host whose port was forgotten would be taken for a path.
@@ -164,6 +185,12 @@ C<unix:/run/app.sock?mode=0660&owner=www&group=www-data>. The defaults are C<--s
 C<--socket-group>; without them the umask decides. See L<Sirius::Listen::Unix>.
 
 =head1 METHODS
+
+=head2 bare
+
+  my $text = Sirius::Config::Address->bare('0.0.0.0:443,tls');
+
+The text without its end that says what the address speaks.
 
 =head2 ids
 
@@ -184,18 +211,18 @@ Whether the text is an address that is not the path of a unix socket, where only
 
 Whether other machines may reach this host: false for a loopback address (127.0.0.0/8, ::1) only.
 
-=head2 is_tls
+=head2 is_h2c, is_tls
 
   my $bool = Sirius::Config::Address->is_tls('0.0.0.0:443,tls');
 
-Whether the text ends with C<,tls>, or with C<:ssl> as Starman writes it.
+Whether the text ends with C<,h2c>; with C<,tls>, or C<:ssl> as Starman writes it.
 
 =head2 parse
 
   my $address = Sirius::Config::Address->parse('unix:/run/app.sock?mode=0660');
 
 C<host> and C<port>, or C<fd>, or C<name> (of systemd), or C<path>, with a NUL byte first for a C<@name>, and C<mode>,
-C<owner> and C<group> if they are given; C<tls> is true as L</is_tls> says. Dies with a message that contains the text if it is
+C<owner> and C<group> if they are given; C<tls> or C<h2c> is true as L</is_tls> says. Dies with a message that contains the text if it is
 not an address.
 
 =head1 SEE ALSO

@@ -34,10 +34,7 @@ my @TABLE = (
         }
     ],
     [ [qw(timeout)] => \&_timeout ],
-    [   [qw(http2)] => sub {
-            return shift->{live_reload} ? 'with --live-reload a page needs a connection of its own' : ();
-        }
-    ],
+    [ [qw(http2)]   => \&_http2 ],
     [   [qw(hsts tls-min tls-ciphers tls-handshake-timeout)] => sub {
             my $conf = shift;
             return ( grep { Sirius::Config::Address->is_tls($_) } @{ $conf->{listen} } )
@@ -103,6 +100,14 @@ sub _ciphers {
 sub _command {
     my $conf = shift;
     return defined $conf->{access_log} && $conf->{access_log} =~ /\A\|/;
+}
+
+sub _http2 {
+    my $conf = shift;
+    return                                                           if !$conf->{http2};
+    return 'with --live-reload a page needs a connection of its own' if $conf->{live_reload};
+    return if grep { Sirius::Config::Address->is_tls($_) } @{ $conf->{listen} };
+    return 'no address of --listen ends with ",tls"; without TLS write ",h2c"';
 }
 
 sub _keepalive {

@@ -87,7 +87,8 @@ my @TABLE = (
     [ 'listen', 'listen', ':5000', { short => 'l', many => 1 },
         'Listen on ADDRESS: HOST:PORT, :PORT, *:PORT or [IPV6]:PORT; the path of a unix socket, with a slash in it, or
         unix:PATH?mode=0660&group=NAME; @NAME for an abstract unix socket; fd:N or systemd:NAME for a socket that is already open;
-        with ",tls" at its end, as in 0.0.0.0:443,tls, it speaks TLS; may be given several times' ],
+        with ",tls" at its end, as in 0.0.0.0:443,tls, it speaks TLS; with ",h2c", HTTP/2 without TLS beside HTTP/1.1; may be given
+        several times' ],
     [ 'host', 'string', undef, { short => 'o', value => 'HOST' },
         'Listen on this host, on the port that --port sets (default: all IPv4 addresses)' ],
     [ 'port', 'port', undef, { short => 'p' },
@@ -183,8 +184,9 @@ my @TABLE = (
         several times) ],
 
     'HTTP/2',
-    [ 'http2', 'bool', 0, { typed => '--enable-http2, --disable-http2' },
-        'Let clients speak HTTP/2: over TLS if they ask for it (ALPN), and without TLS if they begin with it (default: disabled)' ],
+    [ 'http2', 'bool', undef, { typed => '--enable-http2, --disable-http2' },
+        'Let clients speak HTTP/2 over TLS if they ask for it (ALPN); without TLS see --listen (default: enabled where the build has
+        libnghttp2)' ],
 
     'Keep-alive',
     [ 'keepalive', 'bool', 1, { typed => '--enable-keepalive, --disable-keepalive' },

@@ -148,7 +148,13 @@ sub _static {
 # Which addresses speak TLS, and whether there is a certificate for them
 sub _tls {
     my ( $class, $conf, $given, $from ) = @_;
-    $_ = Sirius::Config::Address->is_tls($_) ? $_ : "$_,tls" for $conf->{ssl} ? @{ $conf->{listen} } : ();
+    for my $spec ( $conf->{ssl} ? @{ $conf->{listen} } : () ) {
+        Sirius::Config::Options->fail(
+            "--enable-ssl: cannot be combined with --listen $spec: with TLS, HTTP/2 needs no \",h2c\"",
+            $from->{ssl} )
+            if Sirius::Config::Address->is_h2c($spec);
+        $spec .= ',tls' if !Sirius::Config::Address->is_tls($spec);
+    }
     my ($listen) = grep { Sirius::Config::Address->is_tls($_) } @{ $conf->{listen} };
     my @certs    = @{ $conf->{tls_cert} || [] };
     my @keys     = @{ $conf->{tls_key}  || [] };
@@ -202,6 +208,11 @@ sub _together {
     my ( $class, $conf, $given, $from ) = @_;
     $class->_addresses( $conf, $given, $from );
     $class->_tls( $conf, $given, $from );
+    my ($h2c) = grep { Sirius::Config::Address->is_h2c($_) } @{ $conf->{listen} };
+    Sirius::Config::Options->fail(
+        "--disable-http2: cannot be combined with --listen $h2c, which asks for HTTP/2",
+        $from->{http2} )
+        if defined $h2c && defined $conf->{http2} && !$conf->{http2};
     my ( $min, $max ) = @{$conf}{qw(min_reqs_per_child max_reqs_per_child)};
     Sirius::Config::Options->fail(
         "--min-reqs-per-child: $min is greater than --max-reqs-per-child, which is $max",

@@ -364,7 +364,8 @@ sub _descriptors {
         $place->words
     );
     return Sirius::Edge::Setup->words(%number), map {
-        join ':', 'listen=' . $_->fd, ( $_->is_tls ? 'tls+' : '' ) . ( $_->is_unix ? 'unix' : 'tcp' ),
+        join ':', 'listen=' . $_->fd,
+            ( $_->is_tls ? 'tls+' : $_->is_h2c ? 'h2c+' : '' ) . ( $_->is_unix ? 'unix' : 'tcp' ),
             $_->port,
             $_->name
     } @{ $self->{listeners} };

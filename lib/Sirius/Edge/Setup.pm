@@ -18,6 +18,9 @@ my @SWITCHES = grep { $FROM{$_} eq 'onoff' } sort keys %FROM;
 # sr_informational
 my %INFORMATIONAL = ( direct => 0, on => 1, off => 2 );
 
+# sr_http2
+my %HTTP2 = ( off => 0, on => 1, built => 2 );
+
 # Slow requests that are logged in a minute, by all edges together
 use constant SLOW_LOG_MAX => 20;
 
@@ -41,13 +44,12 @@ sub of {
         $class->_log_setup($conf),
         acme_webroot => defined $conf->{acme_webroot}
             && Sirius::Config::Static->webroot( $conf->{acme_webroot} ),
-        forwarded      => $trust->{forwarded}                  ? 1                       : 0,
-        half_closed    => $conf->{half_closed} eq 'serve'      ? 1                       : 0,
-        https_port     => ( $conf->{https_redirect} || 0 ) > 1 ? $conf->{https_redirect} : undef,
-        https_redirect => $conf->{https_redirect}              ? 1                       : undef,
-        informational  => $INFORMATIONAL{ $conf->{informational} || 'direct' },
-        http2          => $conf->{http2}
-            && !$conf->{live_reload} ? 1 : 0,    # pages need a socket of their own
+        forwarded       => $trust->{forwarded}                  ? 1                       : 0,
+        half_closed     => $conf->{half_closed} eq 'serve'      ? 1                       : 0,
+        https_port      => ( $conf->{https_redirect} || 0 ) > 1 ? $conf->{https_redirect} : undef,
+        https_redirect  => $conf->{https_redirect}              ? 1                       : undef,
+        informational   => $INFORMATIONAL{ $conf->{informational} || 'direct' },
+        http2           => _http2($conf),
         layout          => Sirius::Edge::Shared->layout,             # of the workers that read these settings
         linger_timeout  => LINGER,
         max_connections => Sirius::Worker->max_connections($conf),
@@ -72,6 +74,17 @@ sub words {
 }
 
 # An edge holds its descriptor: another directory in its place needs another edge
+# Pages with --live-reload need a socket of their own
+sub _http2 {
+    my $conf = shift;
+    return $HTTP2{
+          $conf->{live_reload}    ? 'off'
+        : !defined $conf->{http2} ? 'built'
+        : $conf->{http2}          ? 'on'
+        :                           'off'
+    };
+}
+
 sub _identity {
     my @stat = stat shift;
     return @stat ? "$stat[0]:$stat[1]" : undef;

@@ -23,14 +23,14 @@ use Sys::Hostname qw(hostname);
 use constant TCP_DEFER_ACCEPT => 9;    # Linux; Socket has the name only since 2.009
 
 sub adopt {
-    my ( $class, $fh, $given, $from, $tls ) = @_;
+    my ( $class, $fh, $given, $from, %speaks ) = @_;
     my $fd   = ref $fh       ? fileno $fh              : $fh;
     my $what = defined $from ? "$from: descriptor $fd" : "descriptor $fd";
     $fh = _handle($fd) if !ref $fh;
     Sirius::Log->fail("$what is not open")                      if !$fh;
     Sirius::Log->fail("$what is not a listening stream socket") if _number( $fh,  SO_TYPE ) != SOCK_STREAM;
     Sirius::Log->fail("$what is a socket that does not listen") if !_number( $fh, SO_ACCEPTCONN );
-    my $self = bless { fh => $fh, given => $given, tls => $tls }, $class;
+    my $self = bless { fh => $fh, given => $given, _speaks(%speaks) }, $class;
     $self->_prepare;
     return $self;
 }
@@ -57,7 +57,7 @@ sub described {
 
 sub description {
     my $self = shift;
-    return { map { $_ => $self->{$_} } qw(family given host is_unix name path port tls) };
+    return { map { $_ => $self->{$_} } qw(family given h2c host is_unix name path port tls) };
 }
 
 sub family { return shift->{family} }
@@ -72,6 +72,7 @@ sub forget {
 
 sub given   { return shift->{given} }
 sub host    { return shift->{host} }
+sub is_h2c  { return shift->{h2c} ? 1 : 0 }
 sub is_tls  { return shift->{tls} ? 1 : 0 }
 sub is_unix { return shift->{is_unix} }
 sub name    { return shift->{name} }
@@ -81,20 +82,21 @@ sub named {
     my ( $class, $spec, @from_systemd ) = @_;
     my $address = Sirius::Config::Address->parse($spec);
     my $name    = $address->{name} // return $spec;
-    my $tls     = $address->{tls} ? ',tls' : '';
+    my $speaks  = join '', map {",$_"} grep { $address->{$_} } qw(tls h2c);
     my @found   = grep     { $_->{name} eq $name } @from_systemd;
     my @names   = sort map { $_->{name} } @from_systemd;
     _fail( $spec, 'LISTEN_FDNAMES has ' . ( @names ? "only @names" : 'no names for this process' ) )
         if !@found;
-    return map {"fd:$_->{fd}$tls"} @found;
+    return map {"fd:$_->{fd}$speaks"} @found;
 }
 
 sub open {
     my ( $class, $spec, $backlog, %unix ) = @_;
     my $address = Sirius::Config::Address->parse($spec);
-    return $class->adopt( $address->{fd}, undef, "--listen $spec", $address->{tls} )
+    return $class->adopt( $address->{fd}, undef, "--listen $spec", %$address )
         if defined $address->{fd};
-    my $self = bless { given => $address->{host}, tls => delete $address->{tls} }, $class;
+    my $self = bless { given => $address->{host}, _speaks(%$address) }, $class;
+    delete @{$address}{qw(tls h2c)};
     if ( defined $address->{path} ) { $self->_bind_unix( $backlog, %unix, %$address ) }
     else {
         $self->_bind_tcp( $spec, @{$address}{qw(host port)} );
@@ -106,17 +108,18 @@ sub open {
 
 sub open_all {
     my ( $class, $conf, @from_systemd ) = @_;
-    return $class->adopt( $conf->{listen_sock}, undef, 'listen_sock', $conf->{ssl} ) if $conf->{listen_sock};
+    my @speaks = ( tls => $conf->{ssl} );
+    return $class->adopt( $conf->{listen_sock}, undef, 'listen_sock', @speaks ) if $conf->{listen_sock};
     my @from_starter = Sirius::Service::Starter->descriptors;
     return _instead( $conf, 'start_server',
-        map { $class->adopt( @{$_}{qw(fd host)}, "SERVER_STARTER_PORT: $_->{name}", $conf->{ssl} ) }
+        map { $class->adopt( @{$_}{qw(fd host)}, "SERVER_STARTER_PORT: $_->{name}", @speaks ) }
             @from_starter )
         if @from_starter;
     my @specs = @{ $conf->{listen} };
 
     # A list that names none of them may just be the default
     return _instead( $conf, 'systemd',
-        map { $class->adopt( $_->{fd}, undef, "LISTEN_FDS: $_->{name}", $conf->{ssl} ) } @from_systemd )
+        map { $class->adopt( $_->{fd}, undef, "LISTEN_FDS: $_->{name}", @speaks ) } @from_systemd )
         if @from_systemd && !grep {/\A(?:fd|systemd):/} @specs;
     my %unix = map { $_ => $conf->{"socket_$_"} } grep { defined $conf->{"socket_$_"} } qw(mode owner group);
     return
@@ -145,7 +148,7 @@ sub probe {
 
 sub restore {
     my ( $class, $state ) = @_;
-    my $self = $class->adopt( @{$state}{qw(fd given)}, undef, $state->{tls} );
+    my $self = $class->adopt( @{$state}{qw(fd given)}, undef, %$state );
     $self->{own}  = $state->{own};
     $self->{unix} = Sirius::Listen::Unix->restore( $state->{unix}, $self->{fh} ) if $state->{unix};
     return $self;
@@ -168,14 +171,18 @@ sub shut_gate {
 
 sub state {
     my $self = shift;
-    my %kept = map { $_ => $self->{$_} } qw(given own tls);    # own: a TCP socket that was bound here
+    my %kept = map { $_ => $self->{$_} } qw(given h2c own tls);    # own: a TCP socket that was bound here
     return { %kept, fd => $self->fd, unix => $self->{unix} && $self->{unix}->state };
 }
 
 sub url {
     my $self = shift;
-    return "unix:$self->{path}" . ( $self->{tls} ? ' (TLS)' : '' ) if $self->{is_unix};
-    return ( $self->{tls} ? 'https' : 'http' ) . "://$self->{host}:$self->{port}/";
+    return "unix:$self->{path}" . ( $self->{tls} ? ' (TLS)' : $self->{h2c} ? ' (h2c)' : '' )
+        if $self->{is_unix};
+    return
+          ( $self->{tls} ? 'https' : 'http' )
+        . "://$self->{host}:$self->{port}/"
+        . ( $self->{h2c} ? ' (h2c)' : '' );
 }
 
 # By whom, as the end of a sentence; undef if the address is free, or cannot be had for another reason
@@ -258,21 +265,22 @@ sub _handle {
     return eval { Sirius::OS::Inherit->handle($fd) };
 }
 
-# Returns the sockets that were passed to this server. --listen may say which of them speak TLS; other addresses
+# Returns the sockets that were passed to this server. --listen may say which of them speak TLS or HTTP/2; other addresses
 # have no effect. To speak plain HTTP where TLS was asked for would be worse than not to start
 sub _instead {
     my ( $conf, $giver, @listeners ) = @_;
     my @ignored;
     for my $spec ( @{ $conf->{listen} } ) {
         my $address = Sirius::Config::Address->parse($spec);
-        my @same    = $address->{tls} ? grep { $_->_is_at($address) } @listeners : ();
-        if    ( $conf->{ssl} || !$address->{tls} ) { push @ignored, $spec }
+        my %speaks  = _speaks(%$address);
+        my @same    = %speaks ? grep { $_->_is_at($address) } @listeners : ();
+        if    ( $conf->{ssl} || !%speaks ) { push @ignored, $spec }
         elsif ( !@same ) {
             _fail( $spec,
-                "$giver has opened the sockets, but none at this address: open it there, or give --enable-ssl"
-                    . ' if all of them are to speak TLS' );
+                "$giver has opened the sockets, but none at this address: open it there"
+                    . ( $speaks{tls} ? ', or give --enable-ssl if all of them are to speak TLS' : '' ) );
         }
-        $_->{tls} = 1 for @same;
+        %$_ = ( %$_, %speaks ) for @same;
     }
     Sirius::Log->warn(
         "--listen @ignored has no effect: $giver has opened the sockets that this server listens on")
@@ -323,6 +331,12 @@ sub _resolve {
     return $error, @four, @six;
 }
 
+# Of the keys of an address, or of a listener: what it speaks
+sub _speaks {
+    my %from = @_;
+    return map { $_ => 1 } grep { $from{$_} } qw(tls h2c);
+}
+
 sub DESTROY {
     my $self = shift;
     local ( $!, $@ );
@@ -353,7 +367,7 @@ L</close> removes the file of a unix socket; one that somebody else has bound is
 =head1 DESCRIPTORS
 
 With C<SERVER_STARTER_PORT> in the environment (start_server of L<Server::Starter>) its descriptors are served and
-nothing is bound. An address of C<listen> with C<tls> says which of them speak TLS: the one with the same port or path.
+nothing is bound. An address of C<listen> with C<tls> or C<h2c> says which of them speak that: the one with the same port or path.
 
 So it is with C<LISTEN_FDS> and C<LISTEN_PID> (socket activation by systemd): all of its descriptors are served, and the
 addresses in the configuration are not, since those may be only the default. With C<fd:> or C<systemd:> among them it is
@@ -364,10 +378,10 @@ are left as they are. The variables are taken out of the environment.
 
 =head2 adopt
 
-  my $listener = Sirius::Listen::Listener->adopt( $handle_or_fd, $given, $from, $tls );
+  my $listener = Sirius::Listen::Listener->adopt( $handle_or_fd, $given, $from, tls => 1 );
 
 Takes over a socket that listens already. Its file is not removed at the end. C<$given> is what L</given> says where it
-was bound, or undefined; C<$tls> is true if it is to speak TLS; C<$from> is where it comes from, for the message with which this dies when it is no such
+was bound, or undefined; C<tls> or C<h2c> says what it is to speak; C<$from> is where it comes from, for the message with which this dies when it is no such
 socket.
 
 =head2 bound_tcp
@@ -412,9 +426,11 @@ The host as it was given, with which another process can L</adopt> it; for a uni
 
 The bound address as numbers, with brackets if it is IPv6.
 
-=head2 is_tls
+=head2 is_h2c, is_tls
 
   my $bool = $listener->is_tls;
+
+Whether it takes HTTP/2 without TLS; whether it speaks TLS.
 
 =head2 is_unix
 

@@ -180,6 +180,14 @@ PROGRAM
         like $server->log,
             qr/^sirius: cannot listen on 127\.0\.0\.1:1,tls: $giver has opened the sockets, but none at this address/m,
             'and says why';
+        $server = Sirius::Test::Server->start(
+            app     => $APP,
+            args    => [ '--workers', 1, '--listen', "127.0.0.1:$port,h2c" ],
+            plain   => 1,
+            command => \@command
+        );
+        like $server->log, qr{listening on http://127\.0\.0\.1:$port/ \(h2c\)$}m, 'the socket takes HTTP/2';
+        $server->stop;
     }
 };
 

@@ -9,7 +9,8 @@ use IO::Socket::INET;
 use Time::HiRes qw(time);
 use Protocol::HTTP2::Client;
 
-our $PATIENCE = 10;    # seconds to wait for any single answer
+our $PATIENCE = 10;                                   # seconds to wait for any single answer
+our @LISTEN   = ( '--listen', '127.0.0.1:0,h2c' );    # options of a server that speaks it without TLS
 
 my $PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 my @TYPES = qw(DATA HEADERS PRIORITY RST_STREAM SETTINGS PUSH_PROMISE PING GOAWAY WINDOW_UPDATE CONTINUATION);

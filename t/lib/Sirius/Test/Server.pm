@@ -137,7 +137,7 @@ sub listeners {
     my %seen;
     return grep { !$seen{$_}++ }
         map     { s{\Ahttps?://}{}; s{/\z}{} if !/\Aunix:/; $_ }
-        $self->log =~ /^.*listening on (\S+)(?: \(TLS\))?[ \t]*$/mg;
+        $self->log =~ /^.*listening on (\S+)(?: \((?:TLS|h2c)\))?[ \t]*$/mg;
 }
 
 # What it has written to STDERR so far, or to the file that is its log now
