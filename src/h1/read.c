@@ -247,6 +247,15 @@ static bool is_preface(const sr_engine *e, const sr_conn *c, sr_bytes view)
            memcmp(view.at, preface, sizeof preface - 1) == 0;
 }
 
+/*
+ * Whether what has come first is no request line, where a preface could have been: that is an invalid one (RFC 9113 3.4), and its
+ * client would not understand a response.
+ */
+static bool is_bad_preface(const sr_engine *e, const sr_conn *c, const sr_request *r)
+{
+    return e->listeners.at[c->listener].is_h2c && !c->requests && r->status == 400 && !r->method.len;
+}
+
 static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, sr_task *task)
 {
     if (c->proxy_header) {
@@ -270,6 +279,10 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, 
     case SR_PARSE_DONE:
         return head_done(e, c, r, view, in_scratch, task);
     case SR_PARSE_BAD:
+        if (is_bad_preface(e, c, r)) {
+            sr_conn_close(e, c, SR_CLOSED_REFUSED);
+            return TAKE_OVER;
+        }
         return refuse(e, c, r->status);
     case SR_PARSE_MORE:
         break;

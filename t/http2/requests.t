@@ -125,6 +125,16 @@ subtest 'the access log' => sub {
     like Sirius::Test::Server::slurp($log), qr{"POST /body HTTP/2\.0" 413 \d+ },   'what was refused';
 };
 
+subtest 'what is no preface' => sub {
+    my $raw = Sirius::Test::HTTP2->new( $server->address );
+    $raw->send("INVALID CONNECTION PREFACE\r\n\r\n");
+    is $raw->receive(10), undef, 'gets no answer';
+    ok $raw->{ended}, 'and its connection ends';
+    $raw = Sirius::Test::HTTP2->new( $server->address );
+    $raw->send("GET / HTTP/1.1\r\n\r\n");
+    like $raw->receive(10), qr{\AHTTP/1\.1 400 }, 'but a bad request of HTTP/1.1 does';
+};
+
 subtest 'an address without ",h2c"' => sub {
     my $other = start_server( $APP, qw(--workers 1) );
     my $raw   = Sirius::Test::HTTP2->new( $other->address )->greet;

@@ -203,8 +203,13 @@ subtest 'the order of ciphers' => sub {
 subtest 'ALPN' => sub {
     my $socket = connect_to( SSL_alpn_protocols => [ 'h2', 'http/1.1' ] )
         or return fail $IO::Socket::SSL::SSL_ERROR;
-    is $socket->alpn_selected, 'http/1.1', 'http/1.1 is chosen';
-    ok !connect_to( SSL_alpn_protocols => ['h2'] ), 'a client of h2 alone is refused';
+    is $socket->alpn_selected, 'h2', 'h2 is chosen';
+    $socket = connect_to( SSL_alpn_protocols => [ 'http/1.1', 'h2' ] )
+        or return fail $IO::Socket::SSL::SSL_ERROR;
+    is $socket->alpn_selected, 'h2', 'in any order';
+    $socket = connect_to( SSL_alpn_protocols => ['http/1.1'] ) or return fail $IO::Socket::SSL::SSL_ERROR;
+    is $socket->alpn_selected, 'http/1.1', 'http/1.1 for clients without it';
+    ok !connect_to( SSL_alpn_protocols => ['h3'] ), 'a client of h3 alone is refused';
 };
 
 subtest 'large bodies' => sub {

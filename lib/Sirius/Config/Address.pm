@@ -25,6 +25,11 @@ sub ids {
     return $uid, $gid;
 }
 
+sub is_h2c {
+    my ( $class, $spec ) = @_;
+    return _speaks($spec) eq 'h2c';
+}
+
 # What cannot be meant as the path of a unix socket, although a file may have that name
 sub is_no_path {
     my ( $class, $text ) = @_;
@@ -44,11 +49,6 @@ sub is_public {
     }
     my $four = inet_pton( AF_INET, $host );
     return defined $four && 127 != unpack 'C', $four;
-}
-
-sub is_h2c {
-    my ( $class, $spec ) = @_;
-    return _speaks($spec) eq 'h2c';
 }
 
 sub is_tls {
@@ -199,6 +199,12 @@ The text without its end that says what the address speaks.
 Returns the numbers of a user and a group, which are given as names or numbers; -1 if one is not given. Dies if the
 system does not know one.
 
+=head2 is_h2c
+
+  my $bool = Sirius::Config::Address->is_h2c('10.0.0.1:80,h2c');
+
+Whether the text ends with C<,h2c>.
+
 =head2 is_no_path
 
   my $bool = Sirius::Config::Address->is_no_path('127.0.0.1:5000');
@@ -211,11 +217,11 @@ Whether the text is an address that is not the path of a unix socket, where only
 
 Whether other machines may reach this host: false for a loopback address (127.0.0.0/8, ::1) only.
 
-=head2 is_h2c, is_tls
+=head2 is_tls
 
   my $bool = Sirius::Config::Address->is_tls('0.0.0.0:443,tls');
 
-Whether the text ends with C<,h2c>; with C<,tls>, or C<:ssl> as Starman writes it.
+Whether the text ends with C<,tls>, or C<:ssl> as Starman writes it.
 
 =head2 parse
 
