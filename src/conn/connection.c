@@ -38,6 +38,7 @@ void sr_conn_free(sr_conn *c)
         close(c->source.fd);
     sr_buffer_free(&c->in);
     sr_output_free(c->out);
+    sr_turn_drop(c->turn);
     free(c);
 }
 

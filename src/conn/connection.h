@@ -34,6 +34,7 @@
 #include "../transport/transport.h"
 #include "exchange.h"
 #include "output.h"
+#include "turn.h"
 
 typedef enum sr_conn_state {
     SR_CONN_IDLE,
@@ -77,6 +78,7 @@ typedef struct sr_conn {
     sr_link all;          /* in sr_engine.all */
     sr_link due;          /* in sr_engine.due, or alone */
     void *session;        /* private to the protocol, see sr_protocol.over; NULL: none */
+    sr_turn *turn;        /* of its requests in slots, see turn.h; NULL: it had none yet. One of its owners */
     sr_link
         buffered; /* in sr_arrivals.buffered: bytes of the next request were read and wait; in HANDSHAKE in
                            sr_handshakes.ready or endings; or alone */

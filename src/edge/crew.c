@@ -27,6 +27,7 @@ enum { VISITS_PER_EVENT = 64 };
 static void part(sr_edge *ed, sr_edge_worker *m)
 {
     if (m->line.fd >= 0) {
+        ed->n_workers--;
         sr_loop_remove(&ed->engine->loop, &m->line);
         sr_descriptors_discard(m->line.fd);
     }
@@ -120,6 +121,7 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
         sr_descriptors_discard(line); /* the worker will ask again */
         return;
     }
+    ed->n_workers++;
     m->pid = hello->pid;
     m->line = (sr_source){.fd = line, .kind = SR_SOURCE_LINE};
     m->ended = (sr_source){.fd = pidfd, .kind = SR_SOURCE_WORKER};

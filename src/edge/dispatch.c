@@ -9,6 +9,7 @@
 #include "lanes.h"
 #include "plain.h"
 #include "text.h"
+#include "turns.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -63,6 +64,7 @@ static inline __attribute__((always_inline)) bool fill(sr_edge *ed, sr_slot *s, 
     size_t body = t->body_fd >= 0 ? 0 : t->body.len;
     const sr_exchange *x = t->exchange;
     atomic_store_explicit(&s->ready_at, x->ready_at, memory_order_relaxed);
+    atomic_store_explicit(&s->placed_at, x->ready_at, memory_order_relaxed);
     s->ready_wall = x->ready_at + ed->engine->wall_offset;
     s->before_ns = x->before_ns;
     s->body_length = t->body_length;
@@ -134,6 +136,8 @@ static inline __attribute__((always_inline)) sr_entry *filled(sr_edge *ed, sr_ta
     x->conn->protocol->taken(e, x);
     x->given_at = 0;
     x->slot = *index + 1;
+    if (x->stream)
+        en->turn = sr_turns_of(x->conn);
     en->exchange = x;
     en->phase = SR_ENTRY_OPEN;
     en->late = en->slow = en->spoken = en->filed = en->held = false;
@@ -144,7 +148,7 @@ static inline __attribute__((always_inline)) sr_entry *filled(sr_edge *ed, sr_ta
 
 static inline bool has_room(sr_edge *ed)
 {
-    return sr_queue_waiting(&ed->queue) + ed->others.waiting < ed->engine->config.max_queue;
+    return sr_queue_waiting(&ed->queue) + ed->turns.n + ed->others.waiting < ed->engine->config.max_queue;
 }
 
 /* False: it belongs to no lane. Not inline, for the sake of those that have none. */
@@ -181,6 +185,10 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     sr_entry *en = filled(ed, task, has_room(ed), 0, &index);
     if (!en)
         return;
+    if (en->turn) {
+        sr_turns_enter(ed, index);
+        return;
+    }
     ed->mend.each_ns = 0; /* so that mend.c looks at it soon */
     x->number = en->number = sr_queue_put(&ed->queue, index);
     sr_deadline_set_exchange(ed->engine, x, SR_DEADLINE_LOOK);

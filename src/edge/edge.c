@@ -38,6 +38,7 @@
 #include "report.h"
 #include "slow.h"
 #include "stop.h"
+#include "turns.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -211,6 +212,7 @@ int sr_edge_new(sr_edge **out, const sr_setup *setup)
     ed->answer.any = ed->answer.mounts || ed->answer.webroot || ed->answer.redirects;
     ed->stop.graceful_ns = setup->graceful_ns;
     sr_link_init(&ed->abandoned);
+    sr_link_init(&ed->turns.line);
     int err = open_all(ed, setup);
     if (err) {
         sr_edge_free(ed);
@@ -244,6 +246,7 @@ void sr_edge_free(sr_edge *ed)
         sr_buffer_free(&ed->entries[i].outs);
         sr_buffer_free(&ed->entries[i].request);
         sr_buffer_free(&ed->entries[i].line);
+        sr_turn_drop(ed->entries[i].turn);
         if (ed->entries[i].request_fd >= 0)
             close(ed->entries[i].request_fd);
         if (ed->entries[i].body_fd >= 0)
@@ -492,12 +495,12 @@ static void handshakes(sr_edge *ed)
 static void look_after(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    uint64_t waiting = sr_queue_waiting(&ed->queue);
+    uint64_t queued = sr_queue_waiting(&ed->queue), waiting = queued + ed->turns.n;
     atomic_store_explicit(&e->row->waiting, waiting, memory_order_relaxed);
-    atomic_store_explicit(&e->row->waiting_since, waiting ? sr_queue_since(&ed->queue) : 0,
+    atomic_store_explicit(&e->row->waiting_since, queued ? sr_queue_since(&ed->queue) : 0,
                           memory_order_relaxed);
     if (ed->others.some)
-        sr_others_publish(ed, waiting);
+        sr_others_publish(ed, queued);
     if (!waiting) {
         ed->nudged_at = 0;
         return;
@@ -588,6 +591,8 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     }
     if (sr_entries_used(ed))
         sr_mend(ed);
+    if (ed->turns.n)
+        sr_turns_feed(ed);
     look_after(ed);
     if (ed->held.some || e->pending > SR_OUTPUT_TOTAL)
         sr_deliver_held(ed);

@@ -65,6 +65,13 @@ typedef struct sr_edge_worker {
 
 enum { SR_VISITORS_MAX = 16 };
 
+/* What a request in a slot waits for before it gets a number. */
+typedef enum sr_entry_wait {
+    SR_ENTRY_NOTHING,
+    SR_ENTRY_LANE, /* a place in its lane */
+    SR_ENTRY_TURN, /* the turn of its connection */
+} sr_entry_wait;
+
 typedef enum sr_entry_phase {
     SR_ENTRY_FREE,
     SR_ENTRY_OPEN,  /* no head has come from the worker */
@@ -74,21 +81,22 @@ typedef enum sr_entry_phase {
 
 /* The request in a slot of the queue; one for each slot. */
 typedef struct sr_entry {
-    uint64_t number;       /* of the request; 0: the slot is free */
+    uint64_t number; /* of the request; 0: the slot is free, or it waits for something else than a worker */
     sr_exchange *exchange; /* NULL: the client is gone, or was answered by the edge itself */
     uint8_t phase;         /* sr_entry_phase */
+    uint8_t waits_for;     /* sr_entry_wait */
     bool spoken;           /* a worker has begun to reply */
     bool filed;            /* the body of the response is a file, which was passed */
     bool doubted;          /* for the moment any worker is believed that speaks about it (mend.c) */
-    uint8_t
-        lane; /* number + 1 of its lane; 0: it has none. Without a number it waits for a place there (lanes.h) */
-    uint8_t doubts; /* looks of mend.c in a row at which nobody seemed to run it */
-    uint32_t row;   /* row + 1 of the worker that is bound to it, the only one that is believed; 0: none */
-    bool late;      /* the supervisor was told that it takes too long */
-    bool held;      /* the worker waits, as there is no room for what the client has not read */
-    bool slow;      /* it was counted as slow (slow.c) */
-    bool trusted;   /* a trusted peer has sent it */
-    sr_link link;   /* in sr_edge.abandoned, in the list of its lane, or alone */
+    uint8_t lane;          /* number + 1 of its lane; 0: it has none (lanes.h) */
+    uint8_t doubts;        /* looks of mend.c in a row at which nobody seemed to run it */
+    uint32_t row;  /* row + 1 of the worker that is bound to it, the only one that is believed; 0: none */
+    bool late;     /* the supervisor was told that it takes too long */
+    bool held;     /* the worker waits, as there is no room for what the client has not read */
+    bool slow;     /* it was counted as slow (slow.c) */
+    bool trusted;  /* a trusted peer has sent it */
+    sr_turn *turn; /* of its connection, if that has several streams; NULL: not. One of its owners */
+    sr_link link;  /* in sr_edge.abandoned, in the list of its lane or of its turn, or alone */
     int64_t
         due_at; /* in the first: monotonic ns at which it takes too long; before, with a lane: when that has let it in */
     sr_buffer line;   /* method and target, when head and body are in a file */
@@ -103,6 +111,13 @@ typedef struct sr_entry {
     sr_buffer outs;    /* fields of the response that the format asks for, each after an sr_reply_value */
     sr_buffer request; /* copy of the sr_request and the head, when they are not in the slot */
 } sr_entry;
+
+typedef struct sr_turning { /* of turns.c */
+    sr_link line; /* sr_turn of connections of which requests wait for their turn: the next one first */
+    uint64_t n;   /* requests that do */
+    uint64_t unnumbered; /* these, and those that wait in lanes */
+    int64_t call_ns;     /* how long calls have taken of late; 0: unknown */
+} sr_turning;
 
 typedef struct sr_slow_log { /* private to slow.c */
     int64_t limit_ns;        /* --slow-log; 0: off */
@@ -160,6 +175,7 @@ typedef struct sr_neighbours { /* of others.c */
     uint32_t n_bells;
     bool some;        /* there are others, as read in this step of the loop, likewise: */
     uint64_t waiting; /* requests that wait in other edges */
+    uint64_t running; /* requests of other edges that workers have */
 } sr_neighbours;
 
 typedef struct sr_answers { /* what is answered here; set when the edge is made */
@@ -191,10 +207,10 @@ typedef struct sr_edge {
     uint64_t key;    /* of the server, which a hello must bring */
     uint64_t name;   /* of the lobby */
     int report;      /* pipe for messages to the supervisor; -1: they go to STDERR, which is the log */
-    sr_edge_worker *workers; /* `rows` of them */
-    uint32_t rows;
-    int64_t lines_resume_at; /* monotonic ns until which paused lines are not watched; 0: none is */
-    sr_entry *entries;       /* `slots` of them */
+    sr_edge_worker *workers;  /* `rows` of them */
+    uint32_t rows, n_workers; /* of these, with a worker */
+    int64_t lines_resume_at;  /* monotonic ns until which paused lines are not watched; 0: none is */
+    sr_entry *entries;        /* `slots` of them */
     uint32_t slots;
     sr_link abandoned; /* entries whose client is gone and whose worker is watched on, in order of due_at */
     int64_t nudged_at; /* since when a request waits, or a worker was last woken for it; 0: none waits */
@@ -211,6 +227,7 @@ typedef struct sr_edge {
     sr_neighbours others;
     sr_answers answer;
     sr_slow_log slow;
+    sr_turning turns;
     sr_calls calls;
     sr_untold untold[SR_FAILURES]; /* handshakes that have failed */
     struct sr_log *log;            /* NULL: there is no access log */

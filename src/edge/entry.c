@@ -5,12 +5,15 @@
 #include "holder.h"
 #include "lanes.h"
 #include "log.h"
+#include "turns.h"
 
 #include <unistd.h>
 
 void sr_entry_forget(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
+    if (en->turn)
+        sr_turns_leave(ed, en);
     if (en->exchange)
         en->exchange->slot = 0;
     if (en->row)
@@ -26,6 +29,7 @@ void sr_entry_forget(sr_edge *ed, uint32_t slot)
         sr_buffer_free(&en->request); /* log.c may have left memory here */
     }
     en->number = 0;
+    en->waits_for = SR_ENTRY_NOTHING;
     sr_buffer_free(&en->fields);
     sr_link_remove(&en->link);
     if (en->request_fd >= 0) {
@@ -44,7 +48,7 @@ void sr_entry_forget(sr_edge *ed, uint32_t slot)
 int64_t sr_entry_since(const sr_edge *ed, uint32_t slot)
 {
     const sr_entry *en = &ed->entries[slot];
-    return en->lane && en->number
+    return en->lane && !sr_lanes_holds(en)
                ? en->due_at
                : atomic_load_explicit(&sr_queue_at(&ed->queue, slot)->ready_at, memory_order_relaxed);
 }
@@ -111,7 +115,7 @@ void sr_entry_abandon(sr_edge *ed, sr_exchange *x)
     sr_log_offer(ed, slot);
     x->slot = 0;
     en->exchange = NULL;
-    if (sr_lanes_holds(en)) {
+    if (en->waits_for) {
         sr_entry_forget(ed, slot);
         return;
     }

@@ -4,6 +4,7 @@
 #include "../conn/protocol.h"
 #include "../conn/trouble.h"
 #include "others.h"
+#include "turns.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -183,15 +184,44 @@ static void put(sr_edge *ed, lane *l, sr_entry *en)
     sr_engine *e = ed->engine;
     uint32_t slot = (uint32_t)(en - ed->entries);
     sr_link_remove(&en->link);
+    en->waits_for = SR_ENTRY_NOTHING;
+    ed->turns.unnumbered--;
     en->due_at = e->now;
-    ed->mend.each_ns = 0;
-    en->number = sr_queue_put(&ed->queue, slot);
-    sr_deadline_set_exchange(e, en->exchange, SR_DEADLINE_LOOK);
+    if (en->turn) {
+        en->turn->placed_at = e->now;
+        sr_turns_enter(ed, slot);
+    } else {
+        ed->mend.each_ns = 0;
+        en->number = sr_queue_put(&ed->queue, slot);
+        sr_deadline_set_exchange(e, en->exchange, SR_DEADLINE_LOOK);
+    }
     publish(ed, l, -1);
     int64_t waited = e->now - ready_at(ed, en);
     show(&l->row->running, atomic_load(&l->ours->running));
     sr_counters_add(&l->row->requests, 1);
     sr_counters_add(&l->row->waited_ns, waited > 0 ? (uint64_t)waited : 0);
+}
+
+/*
+ * Who gets the next place: the first that has come, where the next request of a connection with several streams counts as having come
+ * when the last one got its place. So one client with many of them does not have all places one after the other.
+ */
+static sr_entry *next_of(const sr_edge *ed, const lane *l)
+{
+    sr_entry *best = NULL;
+    int64_t first = INT64_MAX;
+    for (const sr_link *at = l->held.next; at != &l->held; at = at->next) {
+        sr_entry *en = SR_LIST_ENTRY(at, sr_entry, link);
+        int64_t came = ready_at(ed, en),
+                joined = en->turn && en->turn->placed_at > came ? en->turn->placed_at : came;
+        if (came >= first)
+            break;
+        if (joined < first) {
+            first = joined;
+            best = en;
+        }
+    }
+    return best;
 }
 
 /* Fills free places, with the oldest of all edges first. */
@@ -211,7 +241,7 @@ static void let_in(sr_edge *ed, uint32_t i)
         }
         if (!en || !sr_queue_room(&ed->queue) || !enter(ed, i))
             break;
-        put(ed, l, en);
+        put(ed, l, next_of(ed, l));
     }
     l->yielded_at = 0;
 }
@@ -238,6 +268,8 @@ void sr_lanes_hold(sr_edge *ed, uint32_t slot)
     sr_entry *en = &ed->entries[slot];
     lane *l = &ed->lanes->at[en->lane - 1];
     en->number = 0;
+    en->waits_for = SR_ENTRY_LANE;
+    ed->turns.unnumbered++;
     sr_link_append(&l->held, &en->link);
     sr_deadline_set_exchange(ed->engine, en->exchange, SR_DEADLINE_LOOK);
     publish(ed, l, 1); /* then look for a place: who gives one back looks here */
@@ -261,6 +293,7 @@ void sr_lanes_leave(sr_edge *ed, sr_entry *en)
         sr_lanes_give(ed, number);
         return;
     }
+    ed->turns.unnumbered--;
     sr_link_remove(&en->link);
     publish(ed, &ed->lanes->at[number - 1], -1);
 }

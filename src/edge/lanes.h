@@ -46,7 +46,7 @@ bool sr_lanes_wait(const sr_edge *ed); /* whether some request waits for a place
 /* Whether the request waits for a place in its lane. */
 static inline bool sr_lanes_holds(const sr_entry *en)
 {
-    return en->lane && !en->number;
+    return en->waits_for == SR_ENTRY_LANE;
 }
 
 #endif

@@ -54,7 +54,7 @@ static bool closed(const sr_conn *c)
 static bool take_back(sr_edge *ed, sr_exchange *x)
 {
     uint32_t slot = x->slot - 1;
-    if (!sr_lanes_holds(&ed->entries[slot]) &&
+    if (!ed->entries[slot].waits_for &&
         (sr_entry_runs(ed, slot) >= 0 || !sr_queue_drop(&ed->queue, slot, ed->entries[slot].number)))
         return false;
     sr_log_offer(ed, slot); /* who refuses it has no bytes of this request, but maybe of the next one */

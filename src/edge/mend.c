@@ -129,6 +129,7 @@ void sr_mend(sr_edge *ed)
         sr_lanes_look(ed);
         held = sr_lanes_wait(ed);
     }
+    held = held || ed->turns.n;
     for (uint32_t row = 0; waiting && row < ed->rows; row++)
         if (sr_entry_hears(&ed->workers[row]) &&
             !ed->workers[row].bound) /* perhaps asleep, whatever the bits say */

@@ -3,6 +3,7 @@
 #include "../conn/capacity.h"
 #include "../conn/deadline.h"
 #include "../conn/listener.h"
+#include "entry.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -94,7 +95,7 @@ void sr_others_close(sr_edge *ed)
     munmap(ed->others.common, sizeof(sr_common));
 }
 
-void sr_others_publish(sr_edge *ed, uint64_t waiting)
+void sr_others_publish(sr_edge *ed, uint64_t queued)
 {
     const sr_engine *e = ed->engine;
     sr_common_row *row = own(ed);
@@ -102,21 +103,25 @@ void sr_others_publish(sr_edge *ed, uint64_t waiting)
     atomic_store_explicit(&row->idle, e->deadlines.n_idle, memory_order_relaxed);
     atomic_store_explicit(&row->oldest, sr_deadline_first(&e->deadlines, SR_DEADLINE_IDLE),
                           memory_order_relaxed);
-    atomic_store_explicit(&row->waiting, waiting, memory_order_relaxed);
+    atomic_store_explicit(&row->waiting, queued + ed->turns.n, memory_order_relaxed);
+    atomic_store_explicit(&row->running, sr_entries_used(ed) - ed->turns.unnumbered - queued,
+                          memory_order_relaxed);
 }
 
 void sr_others_look(sr_edge *ed)
 {
     const sr_common *common = ed->others.common;
-    ed->others.waiting = 0;
+    ed->others.waiting = ed->others.running = 0;
     if (!common)
         return;
     atomic_store_explicit(&own(ed)->turned, ed->engine->now, memory_order_relaxed);
     ed->others.some = atomic_load_explicit(&common->active, memory_order_relaxed) != UINT64_C(1)
                                                                                          << ed->number;
     for (uint32_t i = 0; ed->others.some && i < ed->others.n_bells; i++)
-        if (i != ed->number)
+        if (i != ed->number) {
             ed->others.waiting += atomic_load_explicit(&common->row[i].waiting, memory_order_relaxed);
+            ed->others.running += atomic_load_explicit(&common->row[i].running, memory_order_relaxed);
+        }
 }
 
 void sr_others_asked(sr_edge *ed)

@@ -14,10 +14,10 @@ int sr_others_open(sr_edge *ed, const sr_setup *s); /* 0 or errno */
 void sr_others_close(sr_edge *ed);                  /* also when open has failed or was not called */
 
 /*
- * In each step of the loop: before the wait, if there are others, with the number of requests that wait here; and after it,
+ * In each step of the loop: before the wait, if there are others, with the number of requests in the queue that nobody has; and after it,
  * which also tells the supervisor that the loop goes on.
  */
-void sr_others_publish(sr_edge *ed, uint64_t waiting);
+void sr_others_publish(sr_edge *ed, uint64_t queued);
 void sr_others_look(sr_edge *ed);
 
 /* Wakes another edge, by its number. */

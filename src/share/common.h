@@ -14,6 +14,7 @@
 typedef struct sr_common_row {
     _Alignas(64) _Atomic uint64_t connections; /* open now */
     _Atomic uint64_t waiting;                  /* complete requests that wait for a worker */
+    _Atomic uint64_t running;                  /* requests that workers have */
     _Atomic int64_t oldest; /* monotonic ns at which its oldest idle connection will be closed; 0: none */
     _Atomic uint64_t idle;  /* idle connections */
     _Atomic uint32_t shed;  /* idle connections that others ask it to close; they ring its bell then */
@@ -33,6 +34,7 @@ static inline void sr_common_clear(sr_common *c, uint32_t edge)
     atomic_fetch_and(&c->active, ~(UINT64_C(1) << edge));
     atomic_store(&c->row[edge].connections, 0);
     atomic_store(&c->row[edge].waiting, 0);
+    atomic_store(&c->row[edge].running, 0);
     atomic_store(&c->row[edge].oldest, 0);
     atomic_store(&c->row[edge].idle, 0);
     atomic_store(&c->row[edge].shed, 0);

@@ -364,7 +364,7 @@ int64_t sr_consumer_oldest(const sr_consumer *c)
         uint32_t i = atomic_load_explicit(&r->ring[number & r->mask], memory_order_acquire);
         if (i < r->slots && atomic_load_explicit(&c->replies->claims[i].word, memory_order_acquire) ==
                                 claim_of(number, SR_OWNER_NOBODY))
-            return atomic_load_explicit(&slot_at(r, i)->ready_at, memory_order_relaxed);
+            return atomic_load_explicit(&slot_at(r, i)->placed_at, memory_order_relaxed);
     }
     return INT64_MAX;
 }

@@ -64,7 +64,9 @@ typedef struct sr_slot {
     /* read by workers before they have the request, or when the edge has given it to another one already */
     _Atomic uint64_t number;
     _Atomic int64_t ready_at; /* monotonic ns at which it was complete */
-    _Atomic uint32_t files;   /* SR_FILE_ bits: descriptors that the worker has to ask for */
+    _Atomic int64_t
+        placed_at; /* the time that counts when workers compare it with those of other edges: the same, or later */
+    _Atomic uint32_t files; /* SR_FILE_ bits: descriptors that the worker has to ask for */
 
     /* read by the worker that has begun with it */
     int64_t ready_wall; /* the same in ns since 1970 */
@@ -131,7 +133,7 @@ enum {
         (((sizeof(sr_slot) * 31 + SR_SLOT_BYTES) * 31 + sizeof(sr_requests) + sizeof(sr_claim)) * 31 +
          sizeof(sr_replies) * 31 + sizeof(sr_ring)) %
         0xffffff,
-    SR_QUEUE_LAYOUT = 10 << 24 | SR_QUEUE_SIZES,
+    SR_QUEUE_LAYOUT = 11 << 24 | SR_QUEUE_SIZES,
 };
 
 /* --- the edge --- */
@@ -254,7 +256,7 @@ static inline uint32_t sr_slot_gone(const sr_slot *s, uint64_t number)
 uint64_t sr_consumer_waiting(const sr_consumer *c);
 
 /*
- * ready_at of the first request that nobody has; INT64_MAX: there is none. Another worker may take it at any
+ * placed_at of the first request that nobody has; INT64_MAX: there is none. Another worker may take it at any
  * moment.
  */
 int64_t sr_consumer_oldest(const sr_consumer *c);

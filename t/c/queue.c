@@ -407,7 +407,7 @@ static void far_back(void)
     atomic_store(&p.q.requests->put, p.q.put);
     atomic_store(&p.q.replies->head, 0);
     sr_queue_slot(&p.q, &slot);
-    atomic_store(&sr_queue_at(&p.q, slot)->ready_at, 77);
+    atomic_store(&sr_queue_at(&p.q, slot)->placed_at, 77);
     sr_queue_put(&p.q, slot);
     alarm(20);
     is_int(sr_consumer_oldest(&p.c), 77, "a worker finds out what is the oldest, wherever it begins");

@@ -52,7 +52,7 @@ my %ORDER = (
     h1   => 'put end refuse decode read h1',
     h2   => 'state put refuse request session read h2',
     edge =>
-        'lanerules holder log answer others lanes entry presence text calls report deliver crew files plain dispatch failures heir '
+        'lanerules holder log answer others turns lanes entry presence text calls report deliver crew files plain dispatch failures heir '
         . 'keys limits slow mend stop edge keeper rights sandbox setup',
     xs =>
         'alone row ending input lazy envpool env logview logformat accesslog call turn requestid socket site file said log report text trim '

@@ -1,0 +1,31 @@
+#ifndef SR_TURNS_H
+#define SR_TURNS_H
+/*
+ * turns: holds requests of connections with several streams back, so that the hundred streams of one client do not stand before
+ * another's first. The queue in shared memory is in the order of time. So a connection has one request there or with a worker, as if it
+ * spoke HTTP/1.1, and more only as far as workers would have nothing to do; the others wait in filled slots, in a list of their
+ * connection, without a number. The connections that wait take turns.
+ *
+ * Owner: the edge. A connection with HTTP/1.1 has nothing to do with it.
+ * Failure: without memory a request goes into the queue at once.
+ */
+#include "edge.h"
+
+/* Of the connection, with one owner more: the entry. NULL: no memory. */
+sr_turn *sr_turns_of(sr_conn *c);
+
+/* The slot is filled, its entry is complete and has a turn, but no number: puts the request into the queue, now or later. */
+void sr_turns_enter(sr_edge *ed, uint32_t slot);
+
+/* An entry with a turn is over. */
+void sr_turns_leave(sr_edge *ed, sr_entry *en);
+
+/* In each step of the loop while some wait: gives workers as many as they can use. */
+void sr_turns_feed(sr_edge *ed);
+
+static inline bool sr_turns_holds(const sr_entry *en)
+{
+    return en->waits_for == SR_ENTRY_TURN;
+}
+
+#endif
