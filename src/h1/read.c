@@ -240,11 +240,14 @@ static take change(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch)
     return TAKE_CHANGED;
 }
 
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+enum { PREFACE = sizeof preface - 1 };
+
+/* Whether it begins as the preface does, or with all of it. */
 static bool is_preface(const sr_engine *e, const sr_conn *c, sr_bytes view)
 {
-    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    return e->listeners.at[c->listener].is_h2c && !c->requests && view.len >= sizeof preface - 1 &&
-           memcmp(view.at, preface, sizeof preface - 1) == 0;
+    return e->listeners.at[c->listener].is_h2c && !c->requests &&
+           memcmp(view.at, preface, view.len < PREFACE ? view.len : PREFACE) == 0;
 }
 
 /*
@@ -267,7 +270,8 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, 
         if (in_scratch)
             e->intake.fresh = view;
     }
-    if (is_preface(e, c, view))
+    bool is_h2 = is_preface(e, c, view);
+    if (is_h2 && view.len >= PREFACE)
         return change(e, c, view, in_scratch);
     sr_request *r = c->exchange ? c->exchange->parse : NULL;
     if (!r) {
@@ -275,7 +279,7 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, 
         sr_request_init(r);
     }
     sr_request_limits limits = sr_client_limits(e, c);
-    switch (sr_request_feed(r, &limits, view.at, view.len)) {
+    switch (is_h2 ? SR_PARSE_MORE : sr_request_feed(r, &limits, view.at, view.len)) {
     case SR_PARSE_DONE:
         return head_done(e, c, r, view, in_scratch, task);
     case SR_PARSE_BAD:
