@@ -56,7 +56,7 @@ static void more(sr_h2_stream *st)
 {
     if (st->deferred) {
         st->deferred = false;
-        nghttp2_session_resume_data(st->session->ng, st->id);
+        sr_session_submitted(st->session, nghttp2_session_resume_data(st->session->ng, st->id));
     }
     sr_session_due(st->session);
 }
@@ -251,7 +251,8 @@ void sr_h2_cut(sr_engine *e, sr_exchange *x)
         sr_stream_finish(st);
         return;
     }
-    nghttp2_submit_rst_stream(st->session->ng, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_INTERNAL_ERROR);
+    sr_session_submitted(st->session, nghttp2_submit_rst_stream(st->session->ng, NGHTTP2_FLAG_NONE, st->id,
+                                                                NGHTTP2_INTERNAL_ERROR));
     sr_session_due(st->session);
     sr_stream_over(st, SR_OVER_ABORTED);
 }

@@ -211,7 +211,8 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
     sr_request *r = &e->intake.request;
     sr_exchange *x = st->exchange = sr_exchange_add(e, s->conn);
     if (!x) {
-        nghttp2_submit_rst_stream(s->ng, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_REFUSED_STREAM);
+        sr_session_submitted(
+            s, nghttp2_submit_rst_stream(s->ng, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_REFUSED_STREAM));
         return;
     }
     x->stream = st;
@@ -236,7 +237,7 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
     }
     if (r->expect == SR_EXPECT_CONTINUE) {
         const nghttp2_nv nv = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
-        nghttp2_submit_headers(s->ng, NGHTTP2_FLAG_NONE, st->id, NULL, &nv, 1, NULL);
+        sr_session_submitted(s, nghttp2_submit_headers(s->ng, NGHTTP2_FLAG_NONE, st->id, NULL, &nv, 1, NULL));
         sr_counters_add(&e->row->counters.responses[0], 1);
     }
     sr_deadline_set_exchange(e, x, SR_DEADLINE_BODY);

@@ -35,7 +35,8 @@ static int begin_head(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     if (f->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;     /* trailers, which nobody gets */
     if (s->drained) { /* GOAWAY names the last one that is run, and the client may send this one elsewhere */
-        nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, f->hd.stream_id, NGHTTP2_REFUSED_STREAM);
+        sr_session_submitted(
+            s, nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, f->hd.stream_id, NGHTTP2_REFUSED_STREAM));
         return 0;
     }
     sr_h2_stream *st = sr_stream_new(s, f->hd.stream_id);
@@ -100,7 +101,8 @@ static int sent(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     if (st->last)
         sr_stream_over(st, SR_OVER_WHOLE);
     if (!st->ended) /* nobody wants the rest of its body (RFC 9113 8.1) */
-        nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_NO_ERROR);
+        sr_session_submitted(st->session,
+                             nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_NO_ERROR));
     return 0;
 }
 
@@ -360,7 +362,7 @@ static void look_for_stalled(sr_session *s)
         s->stalls = s->stalls || st->out->stalled;
         st->deferred = st->out->stalled;
         if (!st->deferred)
-            nghttp2_session_resume_data(s->ng, st->id);
+            sr_session_submitted(s, nghttp2_session_resume_data(s->ng, st->id));
     }
 }
 

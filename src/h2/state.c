@@ -67,6 +67,19 @@ void sr_stream_finish(sr_h2_stream *st)
         sr_stream_free(st);
 }
 
+void sr_session_due(sr_session *s)
+{
+    sr_link_append(&s->engine->due, &s->conn->due);
+}
+
+void sr_session_submitted(sr_session *s, int err)
+{
+    if (!nghttp2_is_fatal(err))
+        return;
+    s->over = true;
+    sr_session_due(s);
+}
+
 void sr_session_drain(sr_engine *e, sr_conn *c)
 {
     sr_session *s = c->session;
@@ -75,8 +88,8 @@ void sr_session_drain(sr_engine *e, sr_conn *c)
         sr_session_goaway(s);
     } else if (!s->warned) {
         s->warned = true;
-        nghttp2_submit_shutdown_notice(s->ng);
-        nghttp2_submit_ping(s->ng, NGHTTP2_FLAG_NONE, NULL);
+        sr_session_submitted(s, nghttp2_submit_shutdown_notice(s->ng));
+        sr_session_submitted(s, nghttp2_submit_ping(s->ng, NGHTTP2_FLAG_NONE, NULL));
         sr_session_due(s);
     }
 }
@@ -86,14 +99,9 @@ void sr_session_goaway(sr_session *s)
     if (s->drained)
         return;
     s->drained = true;
-    nghttp2_submit_goaway(s->ng, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(s->ng),
-                          NGHTTP2_NO_ERROR, NULL, 0);
+    int32_t last = nghttp2_session_get_last_proc_stream_id(s->ng);
+    sr_session_submitted(s, nghttp2_submit_goaway(s->ng, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, NULL, 0));
     sr_session_due(s);
-}
-
-void sr_session_due(sr_session *s)
-{
-    sr_link_append(&s->engine->due, &s->conn->due);
 }
 
 #endif

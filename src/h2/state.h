@@ -92,6 +92,12 @@ void sr_session_goaway(sr_session *s);
 /* Has the frames that wait sent at the end of this step of the loop. */
 void sr_session_due(sr_session *s);
 
+/*
+ * nghttp2 has returned this when a frame was given to it. Without memory the client would wait for it for ever, so the connection
+ * ends.
+ */
+void sr_session_submitted(sr_session *s, int err);
+
 static inline sr_session *sr_session_of(const sr_conn *c)
 {
     return c->session;
