@@ -9,7 +9,7 @@
 #include <nghttp2/nghttp2.h>
 #include <stdbool.h>
 
-enum { H2WIRE_STREAMS = 256, H2WIRE_FRAME = 16384, H2WIRE_BLOCK = 1 << 17 };
+enum { H2WIRE_STREAMS = 256, H2WIRE_FRAME = 16384, H2WIRE_BLOCK = 1 << 17, H2WIRE_IDS = 4096 };
 
 static const char h2wire_preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -38,9 +38,11 @@ typedef struct h2wire {
     size_t block_len;
     int32_t block_id; /* 0: none does */
     bool block_ends;
+    bool cancelled[H2WIRE_IDS]; /* by half of the number of the stream: what still comes on it is not kept */
     unsigned goaways, settings, pings, windows;
     int32_t last; /* of the last GOAWAY */
     uint32_t error;
+    bool refused;      /* in HTTP/1.1, as the preface did not come */
     bool blind;        /* the tables of HPACK may differ: heads are not read */
     const char *wrong; /* static; NULL: nothing was */
 } h2wire;
@@ -191,10 +193,24 @@ static inline void h2wire_forget(h2wire *w, int32_t id)
     *r = w->replies[--w->n];
 }
 
+static inline bool h2wire_ignores(const h2wire *w, int32_t id)
+{
+    return id / 2 >= H2WIRE_IDS || w->cancelled[id / 2];
+}
+
+/* RST_STREAM */
+static inline void h2wire_cancel(h2wire *w, int32_t id, uint32_t error)
+{
+    h2wire_with(w, NGHTTP2_RST_STREAM, id, error);
+    h2wire_forget(w, id);
+    if (id / 2 < H2WIRE_IDS)
+        w->cancelled[id / 2] = true;
+}
+
 static inline h2wire_reply *h2wire_reply_of(h2wire *w, int32_t id)
 {
     h2wire_reply *r = h2wire_find(w, id);
-    if (r || w->n == H2WIRE_STREAMS)
+    if (r || w->n == H2WIRE_STREAMS || h2wire_ignores(w, id))
         return r;
     r = &w->replies[w->n++];
     *r = (h2wire_reply){.id = id, .xid = -1, .length = -1};
@@ -290,6 +306,8 @@ static inline void h2wire_part(h2wire *w, const char *at, size_t len, bool last)
 static inline void h2wire_data(h2wire *w, int32_t id, const char *at, size_t len, bool ends)
 {
     h2wire_reply *r = h2wire_find(w, id);
+    if (h2wire_ignores(w, id))
+        return;
     if (!r || !r->status) {
         h2wire_blame(w, "DATA before a head");
         return;
@@ -328,8 +346,7 @@ static inline void h2wire_one(h2wire *w, uint8_t type, uint8_t flags, int32_t id
             h2wire_part(w, at, len, flags & NGHTTP2_FLAG_END_HEADERS);
         return;
     case NGHTTP2_RST_STREAM:
-        r = h2wire_reply_of(w, id);
-        if (len != 4 || !r)
+        if (len != 4 || !(r = h2wire_reply_of(w, id)))
             return;
         r->reset = true;
         r->error = h2wire_number(at);
@@ -365,6 +382,9 @@ static inline void h2wire_one(h2wire *w, uint8_t type, uint8_t flags, int32_t id
 static inline size_t h2wire_feed(h2wire *w, const char *at, size_t len)
 {
     size_t used = 0;
+    w->refused = w->refused || (!w->settings && len >= 5 && memcmp(at, "HTTP/", 5) == 0);
+    if (w->refused)
+        return len;
     while (len - used >= 9) {
         const unsigned char *b = (const unsigned char *)at + used;
         size_t more = (size_t)b[0] << 16 | (size_t)b[1] << 8 | b[2];

@@ -33,6 +33,7 @@
 #include "worker/worker.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -363,7 +364,7 @@ static inline int32_t moments_h2_ask(moments_client *k, unsigned id, const momen
 }
 #endif
 
-static void moments_ask(moments_client *k, unsigned id, const moments_shape *shape)
+static inline void moments_ask(moments_client *k, unsigned id, const moments_shape *shape)
 {
     char text[200];
 #ifdef SR_HTTP2
@@ -586,6 +587,9 @@ typedef struct moments_worker {
 } moments_worker;
 
 static moments_worker moments_workers[MOMENTS_ROWS];
+static void (*moments_on_begin)(
+    unsigned id);             /* called when a worker begins with a request; NULL: it is not */
+static bool moments_any_body; /* bodies of requests need not be those of moments_byte */
 
 static bool moments_there(const moments_worker *m)
 {
@@ -668,6 +672,22 @@ static void moments_begun(uint32_t row, const sr_worker_request *r)
     MUST(sscanf(text, "/%u.%d", &m->id, &shape) == 2 && shape < MOMENTS_SHAPES);
     m->shape = &moments_shapes[shape];
     m->next = m->piece = 0;
+    if (moments_on_begin)
+        moments_on_begin(m->id);
+}
+
+/* Its body, if it has one, is its own and whole. */
+static void moments_given(unsigned id, const sr_worker_request *r)
+{
+    static char text[1 << 16];
+    size_t len = (size_t)r->slot->body_length;
+    MUST(len <= sizeof text && (r->body_fd >= 0 || r->body.len == len));
+    if (r->body_fd >= 0) {
+        MUST(pread(r->body_fd, text, len, 0) == (ssize_t)len);
+        close(r->body_fd);
+    }
+    for (size_t i = 0; i < len && !moments_any_body; i++)
+        MUST((r->body_fd < 0 ? r->body.at : text)[i] == moments_byte(id, i));
 }
 
 /* Takes a request, if one waits and it has none. True: it has one now. */
@@ -678,6 +698,7 @@ static bool moments_take(uint32_t row)
         sr_consumer_oldest(&m->w.open[0]->queue) == INT64_MAX || sr_worker_next(&m->w) != SR_WORKER_REQUEST)
         return false;
     moments_begun(row, &m->w.request);
+    moments_given(m->id, &m->w.request);
     return true;
 }
 
@@ -858,9 +879,13 @@ static bool moments_write(uint32_t row)
 
 static inline int moments_descriptors(void)
 {
+    struct pollfd all[512];
     int n = 0;
     for (int fd = 0; fd < 512; fd++)
-        n += fcntl(fd, F_GETFD) >= 0;
+        all[fd] = (struct pollfd){.fd = fd};
+    MUST(poll(all, 512, 0) >= 0);
+    for (int fd = 0; fd < 512; fd++)
+        n += !(all[fd].revents & POLLNVAL);
     return n;
 }
 

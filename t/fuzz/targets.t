@@ -12,7 +12,8 @@ my @flags = qw(-std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -Isrc -Ifuzz -fsyn
 sub compiles { return !system "$Config{cc} @flags @_ 2>&1" }
 
 my $tls = !system "echo '#include <openssl/ssl.h>' | $Config{cc} -E - >/dev/null 2>&1";
-push @flags, '-DSR_TLS' if $tls;
+push @flags, '-DSR_TLS'   if $tls;
+push @flags, '-DSR_HTTP2' if !system "echo '#include <nghttp2/nghttp2.h>' | $Config{cc} -E - >/dev/null 2>&1";
 for my $file ( sort grep { $_ ne 'fuzz/perl.c' } glob 'fuzz/*.c' ) {
 SKIP: {
         skip 'OpenSSL is not installed', 1 if $file eq 'fuzz/transport.c' && !$tls;
