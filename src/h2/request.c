@@ -15,6 +15,9 @@
 
 #include <stdlib.h>
 
+static const char LINE_TOO_LONG[] = "the request line is longer than max-request-line",
+                  HEAD_TOO_LARGE[] = "the head is larger than max-header-bytes";
+
 /* --- fields --- */
 
 void sr_head_begin(sr_session *s)
@@ -64,7 +67,7 @@ void sr_head_field(sr_session *s, sr_bytes name, sr_bytes value)
     if (name.len && *name.at == ':') {
         sr_span *to = pseudo(s, name);
         if (to == &s->path && value.len > limits->line)
-            refuse(s, 414, "the request line is longer than max-request-line");
+            refuse(s, 414, LINE_TOO_LONG);
         else if (to && !sr_buffer_add_bytes(&s->block, value))
             refuse(s, 503, NULL);
         else if (to)
@@ -78,7 +81,7 @@ void sr_head_field(sr_session *s, sr_bytes name, sr_bytes value)
     else if (name.len > SR_FIELD_NAME_MAX)
         refuse(s, 431, "a header name is longer than 1024 bytes");
     else if (sr_buffer_len(&s->block) + sr_buffer_len(&s->cookie) + name.len + value.len + 4 > limits->head)
-        refuse(s, 431, "the head is larger than max-header-bytes");
+        refuse(s, 431, HEAD_TOO_LARGE);
     else if (!(sr_bytes_equal(name, SR_BYTES("cookie")) ? crumb(&s->cookie, value)
                                                         : sr_response_line(&s->block, name, value)))
         refuse(s, 503, NULL);
@@ -107,13 +110,19 @@ static sr_bytes fields(const sr_session *s)
     return part(s, (sr_span){(uint32_t)from, (uint32_t)(sr_buffer_len(&s->block) - from)});
 }
 
+/* CONNECT has no :path (RFC 9113 8.5). */
+static sr_span target(const sr_session *s)
+{
+    return s->path.len ? s->path : s->authority;
+}
+
 /* The request line, and Host, come before the fields. */
 static bool put_together(sr_session *s)
 {
     sr_buffer *all = &s->engine->intake.head;
     sr_buffer_reset(all);
     return sr_buffer_add_bytes(all, part(s, s->method)) && sr_buffer_add(all, " ", 1) &&
-           sr_buffer_add_bytes(all, part(s, s->path)) &&
+           sr_buffer_add_bytes(all, part(s, target(s))) &&
            sr_buffer_add_bytes(all, SR_BYTES(" HTTP/2.0\r\n")) &&
            (!s->authority.len || sr_response_line(all, SR_BYTES("host"), part(s, s->authority))) &&
            sr_buffer_add_bytes(all, fields(s)) &&
@@ -121,15 +130,20 @@ static bool put_together(sr_session *s)
            sr_buffer_add(all, "\r\n", 2);
 }
 
-static bool request_line(sr_session *s, sr_request *r, const char *at)
+/* Its length, and that of the head, are those of the same request in HTTP/1.1. */
+static bool request_line(sr_session *s, sr_request *r, const sr_request_limits *limits, const char *at)
 {
-    size_t method = s->method.len, path = s->path.len;
+    size_t method = s->method.len, len = target(s).len;
     if (method > SR_METHOD_MAX)
         return sr_request_refuse(r, 400, "the method is longer than 64 bytes");
     if (!sr_is_token(sr_bytes_of(at, method)))
         return sr_request_refuse(r, 400, "the method is not a token followed by one space");
+    if (method + len + sizeof "  HTTP/2.0" - 1 > limits->line)
+        return sr_request_refuse(r, 414, LINE_TOO_LONG);
+    if (r->head_len > limits->head)
+        return sr_request_refuse(r, 431, HEAD_TOO_LARGE);
     r->method = (sr_span){0, (uint32_t)method};
-    r->target = (sr_span){(uint32_t)method + 1, (uint32_t)path};
+    r->target = (sr_span){(uint32_t)method + 1, (uint32_t)len};
     r->method_id = (uint8_t)sr_method_of(sr_bytes_of(at, method));
     r->is_head = r->method_id == SR_METHOD_HEAD;
     const char *why = sr_target_parse(r, at);
@@ -177,7 +191,7 @@ static bool parse(sr_session *s, sr_request *r)
     sr_request_init(r);
     r->version = SR_HTTP_2;
     r->head_len = (uint32_t)(end - at);
-    if (!request_line(s, r, at))
+    if (!request_line(s, r, &limits, at))
         return false;
     const char *from = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
     while (end - from > 2) {
