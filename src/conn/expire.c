@@ -112,10 +112,12 @@ static void expire_conn(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t
             sr_conn_refuse(e, c, 408, SR_REFUSED_HEADER_TIMEOUT);
         break;
     case SR_DEADLINE_IDLE:
-        if (c->state == SR_CONN_STREAMS)
+        if (c->state == SR_CONN_STREAMS) {
+            c->why = idle_why(e, SR_CLOSED_IDLE);
             c->protocol->drain(e, c);
-        else
+        } else {
             idle_over(e, c);
+        }
         break;
     case SR_DEADLINE_WRITE:
         stalled(e, c, at);
