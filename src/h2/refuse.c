@@ -3,7 +3,9 @@
 #include "refuse.h"
 
 #include "../conn/account.h"
+#include "../conn/client.h"
 #include "../conn/deadline.h"
+#include "../conn/identity.h"
 #include "../conn/trouble.h"
 #include "../http/page.h"
 #include "put.h"
@@ -33,6 +35,16 @@ static sr_refused asked(const sr_engine *e, const sr_h2_stream *st, const char *
                         .trusted = sr_cidrs_have(&e->config.trusted, &x->conn->peer)};
 }
 
+/* What a trusted proxy says of it: whose request it is, and the id that the response has. */
+static void identify(sr_engine *e, sr_exchange *x, const sr_refused *of)
+{
+    if (!of->request || !of->trusted)
+        return;
+    if (!of->request->status)
+        sr_client_forwarded(e, x, of->request, of->base);
+    sr_identity_keep(e, x, of->request, of->base);
+}
+
 void sr_h2_refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why, const char *rule)
 {
     sr_h2_stream *st = x->stream;
@@ -51,6 +63,8 @@ void sr_h2_refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why, cons
         sr_h2_cut(e, x);
         return;
     }
+    sr_refused of = asked(e, st, rule);
+    identify(e, x, &of);
     sr_trouble_refused(e, x, why);
     sr_page_make(&page, status);
     if (sr_h2_head(e, x, &page.head, &made)) {
@@ -62,10 +76,8 @@ void sr_h2_refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why, cons
         x->owed = true;
     }
     x->refused = (uint8_t)why;
-    if (e->log && !sr_accesslog_refuse_offered(e, x, made)) {
-        sr_refused of = asked(e, st, rule);
+    if (e->log && !sr_accesslog_refuse_offered(e, x, made))
         sr_accesslog_refuse(e, x, made, &of);
-    }
     sr_exchange_drop_request(x);
     sr_h2_piece(e, x, sr_page_text(&page), true);
     sr_h2_end(e, x);
