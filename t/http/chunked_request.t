@@ -75,8 +75,9 @@ subtest 'a large one goes to a file' => sub {
 };
 
 subtest 'the application does not see the coding' => sub {
-    my $answer = $server->ask( 'POST /', 'Transfer-Encoding: chunked', 'Content-Length: 5' );
-    is $answer->status, 400, 'not with a length';
+    my @both = ( 'POST /', 'Transfer-Encoding: chunked', 'Content-Length: 5' );
+    is $server->ask(@both)->status, 400, 'not with a length'
+        if !left_out( 'not with a length', request(@both) );
     my $client = $server->connect;
     $client->send("${HEAD}Trailer: X-T\r\n\r\n0\r\nX-T: 1\r\n\r\n");
     is $client->response->body, '0 0 ' . digest('') . ' HTTP_TRAILER',
@@ -84,6 +85,7 @@ subtest 'the application does not see the coding' => sub {
 };
 
 subtest 'forbidden trailer fields are refused' => sub {
+    http1_only('all trailers are dropped unread');
     for my $field (
         qw(Content-Length Transfer-Encoding Host Content-Type Authorization Connection Trailer Expect))
     {

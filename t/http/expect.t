@@ -67,6 +67,7 @@ subtest 'a body over the limit: 413 and no 100' => sub {
 };
 
 subtest 'HTTP/1.0 knows no interim response' => sub {
+    http1_only('HTTP/1.0');
     my $client = $server->connect;
     $client->send("POST /x HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
     is $client->some( 1, 0.3 ), '', 'nothing comes before the body';

@@ -54,7 +54,8 @@ subtest 'the body: 413' => sub {
         $te . ( "14\r\n" . 'x' x 20 . "\r\n" ) x 10 . "1\r\nx\r\n0\r\n\r\n",
         '413 closed'
     );
-    every_delivery( $server, 'a chunk size over it', $te . "c9\r\n", '413 closed' );
+    every_delivery( $server, 'a chunk size over it', $te . "c9\r\n", '413 closed' )
+        if !$ENV{SIRIUS_TEST_H2};    # which does not say it beforehand
 };
 
 subtest '10 MB that nobody wants: the client reads 413, a hundred times out of a hundred' => sub {

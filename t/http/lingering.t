@@ -37,8 +37,11 @@ subtest 'the answer is read after more was sent' => sub {
         'a request that asks for it' => [ "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 200 ],
         'an application that closes' => [ "GET / HTTP/1.1\r\nHost: a\r\n\r\n",                      200 ],
     );
+    delete @case{ 'an application that closes', 'an unknown expectation' }
+        if $ENV{SIRIUS_TEST_H2};    # which end no connection
     for my $name ( sort keys %case ) {
         my ( $head, $status ) = @{ $case{$name} };
+        next if left_out( $name, $head );
         local $SIG{PIPE} = 'IGNORE';
         my %result;
         $result{ late_reader( $head, 'x' x 1000 ) }++ for 1 .. 10;
@@ -48,6 +51,7 @@ subtest 'the answer is read after more was sent' => sub {
 
 # Some clients do so behind a body (RFC 9112 2.2)
 subtest 'the answer is read although more came while the application was busy' => sub {
+    http1_only('a client says no close');
     for my $head (
         "GET /small HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
         "GET /small HTTP/1.0\r\n\r\n",
@@ -67,6 +71,7 @@ subtest 'the answer is read although more came while the application was busy' =
 };
 
 subtest 'lingering has an end' => sub {
+    http1_only('a client ends the connection');
     my $client = $server->connect;
     $client->send("BAD\r\n\r\n");
     is $client->response->status, 400, 'refused';
@@ -82,7 +87,7 @@ subtest 'the client that hangs up first leaves nothing behind' => sub {
     for my $kind (qw(abort close)) {
         for ( 1 .. 50 ) {
             my $client = $server->connect;
-            $client->send("BAD\r\n\r\n");
+            $client->send( request('GET /%zz') );
             $client->$kind;
         }
     }

@@ -58,13 +58,6 @@ my $server = start_server(
     '--static', "/aged=$dir,max-age=30d"
 );
 
-# The first bytes of an answer are there, and not read
-sub begins {
-    my $client = shift;
-    vec( my $read = '', fileno $client->socket, 1 ) = 1;
-    return select $read, undef, undef, 20;
-}
-
 sub ask { return $server->ask(@_) }
 my $DATE = 'Sun, 13 Sep 2020 12:26:40 GMT';
 my $ETAG = ask('GET /assets/ten.txt')->header('ETag');
@@ -87,8 +80,8 @@ subtest 'what is counted' => sub {
         }
     );
     is "@grown{@names}", '4 1 1', 'files, 304, 404';
-    cmp_ok $grown{files_bytes}, '>', 400,           'their bytes, with heads';
-    cmp_ok $grown{files_bytes}, '<', $grown{bytes}, 'without those of the application';
+    cmp_ok $grown{files_bytes}, '>', $ENV{SIRIUS_TEST_H2} ? 200 : 400, 'their bytes, with heads';
+    cmp_ok $grown{files_bytes}, '<', $grown{bytes},                    'without those of the application';
 };
 
 subtest 'a file' => sub {
@@ -136,6 +129,7 @@ subtest 'types' => sub {
 };
 
 subtest 'versions of HTTP' => sub {
+    http1_only('HTTP/1.0');
     my $client = $server->connect;
     my $answer = $client->ask('GET /assets/ten.txt HTTP/1.0');
     is $answer->body, '0123456789', '1.0';
@@ -476,7 +470,7 @@ subtest 'a file that shrinks while it is sent' => sub {
     spew( "$dir/shrinks.bin", 'x' x 20_000_000 );
     my $client = $server->connect( rcvbuf => 8192 );
     $client->send( request('GET /assets/shrinks.bin') );
-    ok begins($client), 'it has begun';
+    ok $client->begins(20), 'it has begun';
     truncate "$dir/shrinks.bin", 1000 or die "truncate: $!";
     is $client->response->status, 'cut',        'the client sees that something is missing';
     is ask('GET /x')->body,       'app GET /x', 'the server goes on';
@@ -487,7 +481,7 @@ subtest 'a file that grows, and one that is removed, while it is sent' => sub {
         spew( "$dir/$what.bin", 'x' x 5_000_000 );
         my $client = $server->connect( rcvbuf => 8192 );
         $client->send( request("GET /assets/$what.bin") . request('GET /x') );
-        ok begins($client), "$what: it has begun";
+        ok $client->begins(20), "$what: it has begun";
         if ( $what eq 'grows' ) {
             open my $out, '>>', "$dir/grows.bin" or die $!;
             print {$out} 'y' x 1000;

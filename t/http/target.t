@@ -101,9 +101,10 @@ subtest 'bytes above 0x7f, as they came' => sub {
 
 subtest 'the log escapes them' => sub {
     seen( "GET /\xc3\xa9\x9b?\xff HTTP/1.1", 'Host: a' );
-    my $want = '"GET /\xc3\xa9\x9b?\xff HTTP/1.1" /\xc3\xa9\x9b ?\xff a';
+    my $version = $ENV{SIRIUS_TEST_H2} ? '2.0' : '1.1';
+    my $want    = qq("GET /\\xc3\\xa9\\x9b?\\xff HTTP/$version" /\\xc3\\xa9\\x9b ?\\xff a);
     ok until_true( 5, sub { index( logged(), $want ) > 0 } ), 'the access log' or diag logged();
-    seen("GET /\xc3\xa9 HTTP/1.1");
+    seen( "GET /\xc3\xa9 HTTP/1.1", 'Host: a', 'Expect: x' );
     ok until_true( 5, sub { logged() =~ m{/\\xc3\\xa9 HTTP} } ), 'of a refused request as well'
         or diag logged();
     unlike Sirius::Test::Server::slurp("$dir/access_log"), qr/[^\x20-\x7e\n]/, 'nothing else is in it';
@@ -144,12 +145,14 @@ subtest 'the authority of an absolute-form replaces Host' => sub {
         is $env->{'psgi.url_scheme'},               $scheme, 'the scheme is that of the connection';
         is "$env->{HTTP_X_ONE} $env->{HTTP_X_TWO}", '1 2',   'its neighbours';
         is seen( "GET $target HTTP/1.0", 'Connection: keep-alive' )->{HTTP_HOST}, $host,
-            'HTTP/1.0 without Host';
+            'HTTP/1.0 without Host'
+            if !$ENV{SIRIUS_TEST_H2};
     }
     ok until_true( 5, sub { logged() =~ /b b\z/ } ), 'in the log, as Host and as the name of the server'
         or diag logged();
-    is seen( 'GET /x HTTP/1.0', 'Connection: close' )->{HTTP_HOST}, undef, 'without either there is none';
-    is seen( 'GET /x HTTP/1.1', 'Host: a' )->{HTTP_HOST},           'a',   'the next request has its own';
+    is seen( 'GET /x HTTP/1.0', 'Connection: close' )->{HTTP_HOST}, undef, 'without either there is none'
+        if !$ENV{SIRIUS_TEST_H2};
+    is seen( 'GET /x HTTP/1.1', 'Host: a' )->{HTTP_HOST}, 'a', 'the next request has its own';
     is seen( 'OPTIONS http://b HTTP/1.1', 'Host: a' )->{REQUEST_URI}, '*',
         'OPTIONS without a path is OPTIONS * (RFC 9112 3.2.4)';
     is seen( 'OPTIONS http://b/ HTTP/1.1', 'Host: a' )->{REQUEST_URI}, '/', 'with one it is not';
@@ -157,6 +160,7 @@ subtest 'the authority of an absolute-form replaces Host' => sub {
 };
 
 subtest 'what is refused in absolute-form' => sub {
+    http1_only('a URL is taken apart by the client');
     my %bad = (
         'without Host'        => [ 'http://b/',   '' ],
         'an invalid Host'     => [ 'http://b/',   "Host: a b\r\n" ],
@@ -184,7 +188,8 @@ subtest 'absolute-form behind a trusted proxy' => sub {
     is join( ' ', $host->( 'GET http://b/ HTTP/1.1', 'Host: a', 'X-Forwarded-Host: c:82' ) ),
         "c:82 82 $scheme://c:82/", 'what the proxy says of the host counts';
     is join( ' ', $host->( 'GET http://b/ HTTP/1.0', 'X-Forwarded-Host: c' ) ), "c 80 $scheme://c/",
-        'for HTTP/1.0 without Host as well';
+        'for HTTP/1.0 without Host as well'
+        if !$ENV{SIRIUS_TEST_H2};
     $behind->stop;
 };
 

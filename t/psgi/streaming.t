@@ -148,14 +148,14 @@ APP
     for my $how (qw(object length writer)) {
         my $client = $own->connect;
         $client->send( request("GET /$how/200000") );
-        $client->finish if $how ne 'writer';
+        $client->finish if $how ne 'writer' && !$ENV{SIRIUS_TEST_H2};    # there a client needs both sides
         is $client->response( patience => 30 )->body, 'late',
             "$how: a client gets what comes late, also one that has ended its side";
         for my $end (qw(abort close)) {
             my $before = () = $own->log =~ /closed with some left/g;
             $client = $own->connect;
             $client->send( request("GET /$how/1000000000") );
-            ok until_true( 10, sub { readable($client) } ), 'the head is sent, though no bytes follow';
+            ok until_true( 10, sub { $client->begins } ), 'the head is sent, though no bytes follow';
             $client->$end;
             ok $own->wait_log( qr/(?:closed with some left.*){@{[ $before + 1 ]}}/s, 30 ), "$end: it stops";
             is $own->ask('GET /')->body, 'plain', 'and the worker is free';
@@ -163,17 +163,10 @@ APP
     }
     my $client = $own->connect;
     $client->send( request('GET /object/1000000000') );
-    ok until_true( 10, sub { readable($client) } ), 'one more';
+    ok until_true( 10, sub { $client->begins } ), 'one more';
     $client->close;
     $own->stop;
 };
 
 $server->stop;
 done_testing;
-
-sub readable {
-    my $client = shift;
-    my $bits   = '';
-    vec( $bits, fileno $client->socket, 1 ) = 1;
-    return select( $bits, undef, undef, 0 ) > 0;
-}

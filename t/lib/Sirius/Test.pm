@@ -21,7 +21,8 @@ use Sirius::Test::Server;
 use Sirius::Test::Swarm;
 
 our @EXPORT
-    = qw(corpus_file elapsed every_delivery free_port in_child program request skip_without spew start_server until_true wait_full);
+    = qw(corpus_file elapsed every_delivery free_port http1_only in_child left_out outcome program request skip_without spew start_server
+    until_true wait_full);
 
 $SIG{$_} ||= sub { exit 1 }
     for qw(HUP INT PIPE TERM);    # so that END runs and stops the servers
@@ -41,6 +42,8 @@ sub elapsed(&) {
 sub every_delivery {
     my ( $server, $name, $bytes, $want, %job ) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return if left_out( $name, $bytes );
+    $want = outcome($want);
     my %option = map { exists $job{$_} ? ( $_ => delete $job{$_} ) : () } qw(at_once pause patience);
     $job{head} = 1 if !exists $job{head} && $bytes =~ /\AHEAD /;
     my @job
@@ -55,6 +58,38 @@ sub every_delivery {
 
 # A port of 127.0.0.1 that nobody listens on
 sub free_port { return Sirius::Test::Server::free_port() }
+
+# With dev/test --h2: leaves out the test file, or the subtest, as what it is about is not there in HTTP/2
+sub http1_only {
+    my $reason = shift;
+    return if !$Sirius::Test::Client::H2;
+    my $name = Test::More->builder->name;
+    _note_left_out( $name && $name ne $0 ? $name : 'all', $reason );
+    Test::More::plan( skip_all => "HTTP/1.1 only: $reason" );
+    return;
+}
+
+# With dev/test --h2: whether a test with these bytes is left out, as HTTP/2 cannot express them
+sub left_out {
+    my ( $name, $bytes ) = @_;
+    return if !$Sirius::Test::Client::H2;
+    require Sirius::Test::Translator;
+    my $reason = Sirius::Test::Translator->reason($bytes) // return;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    _note_left_out( $name, $reason );
+    Test::More->builder->skip( "$name: HTTP/1.1 only: $reason", $name );
+    return 1;
+}
+
+# For the list of dev/test --h2
+sub _note_left_out {
+    my ( $name, $reason ) = @_;
+    return if !defined $ENV{SIRIUS_TEST_LEFT_OUT};
+    open my $out, '>>', $ENV{SIRIUS_TEST_LEFT_OUT} or die "$ENV{SIRIUS_TEST_LEFT_OUT}: $!";
+    my $file = $0 =~ s{.*?\b(?=t/)}{}r;
+    syswrite $out, "$file: $name: $reason\n";
+    return;
+}
 
 # Runs the code in a child, which may change to another user. Returns what the code has returned or written to
 # its handle
@@ -96,6 +131,19 @@ sub spew { return Sirius::Test::Server::spew(@_) }
 sub start_server {
     my ( $app, @args ) = @_;
     return Sirius::Test::Server->start( app => $app, args => \@args );
+}
+
+# The result of a conversation, a string or a pattern, as it is over HTTP/2 with dev/test --h2: the connection may go on behind what is
+# refused, and a malformed request may have its stream reset instead (RFC 9113 8.1.1). t/http2/refusals.t says which does
+sub outcome {
+    my $want = shift;
+    return $want if !$Sirius::Test::Client::H2;
+    my ( $before, $last ) = ref $want ? '' : $want =~ /\A((?:\d+ )*)(\d+) closed\z/;
+    my @status = ref $want ? grep { "$_ closed" =~ $want } 400 .. 599 : grep {defined} $last;
+    return $want if !@status;
+    my @either = map { ( "$_ closed", "$_ after", $_ == 400 ? 'closed' : () ) } @status;
+    my $either = qr/\A\Q$before\E(?:@{[ join '|', @either ]})\z/;
+    return ref $want ? qr/$want|$either/ : $either;
 }
 
 # Calls the code until it returns true, for so many seconds at most

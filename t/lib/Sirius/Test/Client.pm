@@ -13,10 +13,11 @@ use Sirius::Test::Response;
 
 our $PATIENCE = 10;                      # seconds to wait for any single answer
 our $TLS      = $ENV{SIRIUS_TEST_TLS};
+our $H2       = $ENV{SIRIUS_TEST_H2};    # what is written and read is HTTP/1.1, what is sent HTTP/2
 my $context;
 
 # $address is "127.0.0.1:80", "[::1]:80" or "unix:/path". Options: rcvbuf (bytes, set before connect), before (bytes that are
-# sent first, and not encrypted: a header of the PROXY protocol), plain (no TLS), ssl (options of IO::Socket::SSL)
+# sent first, and not encrypted: a header of the PROXY protocol), plain (neither TLS nor HTTP/2), ssl (options of IO::Socket::SSL)
 sub new {
     my ( $class, $address, %option ) = @_;
     my $to = sockaddr($address);
@@ -28,6 +29,11 @@ sub new {
     $socket = _encrypted( $socket, %{ $option{ssl} || {} } ) if $TLS && !$option{plain};
     fcntl $socket, F_SETFL, fcntl( $socket, F_GETFL, 0 ) | O_NONBLOCK or die "fcntl: $!";
     $socket->blocking(0) if ref $socket ne 'GLOB';
+
+    if ( $H2 && !$option{plain} ) {
+        require Sirius::Test::Translator;
+        Sirius::Test::Translator->bind($socket);
+    }
     return bless { socket => $socket, in => '', end => undef }, $class;
 }
 
@@ -36,16 +42,19 @@ sub new {
 sub _encrypted {
     my ( $socket, %option ) = @_;
     require IO::Socket::SSL;
-    $context ||= IO::Socket::SSL::SSL_Context->new( SSL_verify_mode => 0 ) or die 'no context for TLS';
+    my @alpn = $H2 ? ( SSL_alpn_protocols => ['h2'] ) : ();
+    $context ||= IO::Socket::SSL::SSL_Context->new( SSL_verify_mode => 0, @alpn ) or die 'no context for TLS';
     my $plain = $socket;
-    %option = %option ? ( SSL_verify_mode => 0, %option ) : ( SSL_reuse_ctx => $context );
+    %option = %option ? ( SSL_verify_mode => 0, @alpn, %option ) : ( SSL_reuse_ctx => $context );
     my $ssl = IO::Socket::SSL->start_SSL( $socket, %option, Timeout => $PATIENCE );
     return $ssl || $plain;
 }
 
 # Bytes that select does not report
 sub buffered {
-    my $socket = shift;
+    my $socket     = shift;
+    my $translator = $H2 && tied *$socket;
+    return 1 if ref $translator eq 'Sirius::Test::Translator' && $translator->waiting;
     return $TLS && ref $socket eq 'IO::Socket::SSL' && $socket->pending;
 }
 
@@ -72,6 +81,20 @@ sub ask {
     my ( $self, @request ) = @_;
     $self->send( request(@request) );
     return $self->response( head => scalar $request[0] =~ /\AHEAD / );
+}
+
+# Whether bytes of an answer are there, within so many seconds (0). They are not taken
+sub begins {
+    my ( $self, $patience ) = @_;
+    my $until      = time + ( $patience || 0 );
+    my $translator = $H2 && tied *{ $self->{socket} };
+    while (1) {
+        return 1 if $translator && $translator->peek;
+        vec( my $read = '', fileno $self->{socket}, 1 ) = 1;
+        my $left  = $until - time;
+        my $ready = select $read, undef, undef, $left > 0 ? $left : 0;
+        return !$translator && $ready > 0 if !$translator || $left <= 0;
+    }
 }
 
 # Closes hard: the peer sees a reset

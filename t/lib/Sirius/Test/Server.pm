@@ -58,6 +58,7 @@ sub spawn {
         ? qw(--enable-ssl=1 --tls-self-signed=1)    # to plackup, the next word would be its value
         : qw(--enable-ssl --tls-self-signed)
         if $Sirius::Test::Client::TLS && !grep {/\A--tls-|ssl|tls\z/} @args;
+    _speak_http2( \@args ) if $Sirius::Test::Client::H2;
     push @args, '--error-log', $option{error_log} if defined $option{error_log};
     my @app = defined $option{app} ? $self->app_file( $option{app} ) : ();
     $self->{command}
@@ -390,6 +391,15 @@ sub spew {
     print {$out} @text;
     close $out or die "$path: $!";
     return $path;
+}
+
+# Without TLS, by which it is spoken in any case, the addresses have to say it
+sub _speak_http2 {
+    my $args = shift;
+    return if grep {/ssl|tls|http2\z/} @$args;
+    splice @$args, 0, 4, '--listen', '127.0.0.1:0' if "@$args" =~ /\A--host 127\.0\.0\.1 --port 0\b/;
+    $args->[$_] .= ',h2c' for grep { $args->[ $_ - 1 ] =~ /\A(?:-l|--listen)\z/ } 1 .. $#$args;
+    return;
 }
 
 sub _exec {
