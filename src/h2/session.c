@@ -69,8 +69,8 @@ static int data(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_t *a
 static int received(nghttp2_session *ng, const nghttp2_frame *f, void *with)
 {
     sr_session *s = with;
-    if (f->hd.type == NGHTTP2_PING && f->hd.flags & NGHTTP2_FLAG_ACK && s->warned)
-        sr_session_goaway(s);
+    if (f->hd.type == NGHTTP2_PING && f->hd.flags & NGHTTP2_FLAG_ACK)
+        s->acked = s->warned;
     if (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA)
         return 0;
     s->opens = s->opens && f->hd.type != NGHTTP2_HEADERS;
@@ -307,7 +307,7 @@ static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
     sr_deadline_kind kind;
     if (c->out || t.blocked)
         kind = SR_DEADLINE_WRITE;
-    else if (s->opens || is_in_frame(c) || (!c->requests && !s->n_streams))
+    else if (s->opens || is_in_frame(c) || (!c->requests && !s->n_streams && !s->warned))
         kind = SR_DEADLINE_HEAD;
     else if (!s->n_streams)
         kind = SR_DEADLINE_IDLE;
@@ -315,9 +315,13 @@ static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
         kind = SR_DEADLINE_KINDS;
     if (!s->n_streams)
         sr_head_free(s);
-    if (running && c->deadline.kind == kind && !(kind == SR_DEADLINE_WRITE && progress))
+    int64_t at = kind == SR_DEADLINE_IDLE ? sr_session_goaway_at(s) : SR_NO_LIMIT;
+    if (running && c->deadline.kind == kind && c->deadline.at <= at &&
+        !(kind == SR_DEADLINE_WRITE && progress))
         return;
-    if (kind == SR_DEADLINE_KINDS)
+    if (at < SR_NO_LIMIT)
+        sr_deadline_keep(e, c, kind, at);
+    else if (kind == SR_DEADLINE_KINDS)
         sr_deadline_clear(e, c);
     else if (kind == SR_DEADLINE_WRITE)
         sr_send_stall_watch(e, c);
@@ -397,7 +401,7 @@ bool sr_session_send(sr_engine *e, sr_conn *c)
         sr_conn_close(e, c, c->why);
         return false;
     }
-    if (s->warned && !s->n_streams)
+    if (sr_session_goaway_at(s) <= e->now)
         sr_session_goaway(s);
     return rest(e, s, before, more);
 }

@@ -83,15 +83,19 @@ void sr_session_submitted(sr_session *s, int err)
 void sr_session_drain(sr_engine *e, sr_conn *c)
 {
     sr_session *s = c->session;
-    (void)e;
-    if (!s->n_streams) {
-        sr_session_goaway(s);
-    } else if (!s->warned) {
+    if (!s->warned) {
         s->warned = true;
+        s->warned_at = e->now;
         sr_session_submitted(s, nghttp2_submit_shutdown_notice(s->ng));
         sr_session_submitted(s, nghttp2_submit_ping(s->ng, NGHTTP2_FLAG_NONE, NULL));
-        sr_session_due(s);
     }
+    sr_session_due(s); /* which says GOAWAY when it is time */
+}
+
+int64_t sr_session_goaway_at(const sr_session *s)
+{
+    return s->warned && !s->drained && (s->acked || !s->n_streams) ? s->warned_at + SR_GOAWAY_NS
+                                                                   : SR_NO_LIMIT;
 }
 
 void sr_session_goaway(sr_session *s)

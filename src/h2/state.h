@@ -14,6 +14,12 @@
 
 #include <nghttp2/nghttp2.h>
 
+/*
+ * Clients may be slow to notice an announcement: one that had chosen the connection has written its request within that time. As long as
+ * an idle connection of HTTP/1.1 stays open at a stop.
+ */
+#define SR_GOAWAY_NS SR_SECOND
+
 typedef struct sr_session sr_session;
 
 /* One stream, as sr_exchange.stream. */
@@ -44,11 +50,13 @@ struct sr_session {
     uint32_t prefaced;  /* bytes of the preface that were read */
     bool over;          /* nothing more is read */
     bool warned;        /* GOAWAY was announced, with a PING behind it */
+    bool acked;         /* which the client has answered */
     bool drained;       /* GOAWAY was said: no other request begins */
     bool opens;         /* a header block is not complete */
     bool paused;        /* there is more to read, for which it is too full (session.h) */
     bool stalls;        /* a stream waits for the copy of a file (leased.h) */
     bool telling;       /* its streams are gone through: none is freed meanwhile */
+    int64_t warned_at;  /* monotonic ns */
     int32_t newest;     /* the highest number of a stream so far */
     uint64_t opened[4]; /* a bit for each of the 256 odd numbers up to the newest: whether it was a stream */
 
@@ -84,10 +92,16 @@ void sr_stream_finish(sr_h2_stream *st);
 void sr_session_drain(sr_engine *e, sr_conn *c);
 
 /*
- * GOAWAY with the last stream that is served. A client that has streams hears before that one will come (RFC 9113 6.8), so that what it
- * sends meanwhile is served; it comes when the client has answered the PING, or its last stream is over.
+ * GOAWAY with the last stream that is served. The client hears before that one will come (RFC 9113 6.8), so that what it sends meanwhile is
+ * served: a proxy can't repeat a request whose body it has sent.
  */
 void sr_session_goaway(sr_session *s);
+
+/*
+ * Monotonic ns from which on that GOAWAY may come: SR_GOAWAY_NS after it was announced, and once the client has answered the PING if it
+ * has streams. SR_NO_LIMIT: not now.
+ */
+int64_t sr_session_goaway_at(const sr_session *s);
 
 /* Has the frames that wait sent at the end of this step of the loop. */
 void sr_session_due(sr_session *s);

@@ -129,14 +129,19 @@ subtest 'the end of the server' => sub {
     is unpack( 'N', $first->{payload} ), 0x7fffffff,
         'with the highest number, as requests may be on their way';
     $client->open( 3, 'GET /' );
-    is $client->await( 'HEADERS', 3 )->{status}, 200, 'which are served';
-    $client->send( $client->make( 'PING', 1, 0, "\0" x 8 ) );
-    is unpack( 'N', $client->await('GOAWAY')->{payload} ), 3,
-        'until the client has seen it: then with the last number';
-    is $idle->await('GOAWAY')->{error}, 'NO_ERROR', 'also where nothing runs';
+    is $client->await( 'HEADERS', 3 )->{status},         200,        'which are served';
+    is unpack( 'N', $idle->await('GOAWAY')->{payload} ), 0x7fffffff, 'so it is where nothing runs';
+    for ( $client, $idle ) { $_->send( $_->make( 'PING', 1, 0, "\0" x 8 ) ) }
+    $idle->open( 1, 'POST /' );
+    $idle->send( $idle->make( 'DATA', 1, 1, 'x' ) );
+    is $idle->await( 'HEADERS', 1 )->{status}, 200,
+        'what was on its way is served, though the client has seen it';
+    is unpack( 'N', $idle->await('GOAWAY')->{payload} ), 1, 'then the last number is told';
+    ok $idle->ends, 'and that connection ends';
     touch("$dir/stop");
-    is $client->await( 'HEADERS', 1 )->{status}, 200, 'the stream is answered';
-    ok $client->ends, 'then the connection ends';
+    is $client->await( 'HEADERS', 1 )->{status},           200, 'the stream is answered';
+    is unpack( 'N', $client->await('GOAWAY')->{payload} ), 3,   'then the last number is told here too';
+    ok $client->ends, 'and the connection ends';
     $server->stop;
 };
 
