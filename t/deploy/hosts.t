@@ -18,8 +18,10 @@ my $ROUNDS   = $ENV{SIRIUS_TEST_LONG} ? 10 : 1;
 my $CLIENTS  = $ENV{SIRIUS_TEST_LONG} ? 8  : 3;    # of each load balancer
 my $BALANCER = '10.0.0.2';
 my @HOSTS    = map {"10.0.0.$_"} 11 .. 13;
-my @OPTIONS  = qw(--workers 2 --drain-delay 2 --admin 0.0.0.0:9090 --admin-public --trust-proxy 10.0.0.0/24);
-my $ROOT     = $Sirius::Test::Server::ROOT;
+my @OPTIONS  = (
+    '--admin', '0.0.0.0:9090,h2c', qw(--workers 2 --drain-delay 2 --admin-public --trust-proxy 10.0.0.0/24)
+);
+my $ROOT = $Sirius::Test::Server::ROOT;
 
 # Notes which request it has begun, "METHOD ID", and which it has ended, with "end " before. The answer is the id and the
 # host. /sleep/SECONDS
@@ -43,9 +45,9 @@ my ( %server, %port );
 sub serve {
     my $host = shift;
     return $server{$host} = Sirius::Test::Server->start(
-        app     => $APP,
-        args    => [ '--listen',          "$host:5000", '--control',        "$dir/$host.ctl", @OPTIONS ],
-        command => [ $net->inside($host), $^X,          "$ROOT/bin/sirius", '-E',             'deployment' ],
+        app       => $APP,
+        args      => [ '--listen',          "$host:5000,h2c", '--control', "$dir/$host.ctl", @OPTIONS ],
+        command   => [ $net->inside($host), $^X,              "$ROOT/bin/sirius", '-E',      'deployment' ],
         env       => { TEST_HOST => $host, TEST_FILE => "$dir/$host.log" },
         plain     => 1,
         may_crash => 1,
@@ -57,6 +59,7 @@ sub deployed { return Sirius::Test::Server::slurp("$ROOT/deploy/$_[0]") }
 # Who is not root can't become another user; each has a port of its own
 sub balancers {
     my %path = map { $_ => program($_) } qw(haproxy nginx caddy);
+    @path{ 'haproxy-h2', 'caddy-h2' } = @path{qw(haproxy caddy)};
     delete @path{ grep { !$path{$_} } keys %path };
     my $haproxy = deployed('haproxy.cfg') =~ s/^ +(?:user|group) .*\n//mgr;
     my $nginx   = deployed('nginx.conf');
@@ -67,11 +70,23 @@ sub balancers {
         . join '', map {"${_}_temp_path $dir/$_;"} qw(client_body proxy fastcgi uwsgi scgi);
     my $caddy = deployed('Caddyfile');
     $caddy =~ s/^:80 /:82 /m or die ':80';
+
+    # The same with HTTP/2 to the hosts
+    my $haproxy_h2
+        = $haproxy =~ s/^( +server \S+ \S+)$/$1 proto h2 check-proto h1/mgr =~ s/bind :80$/bind :83/mr;
+    my $caddy_h2 = $caddy =~ s/^(\s+)#(versions h2c)$/$1$2/mr =~ s/^:82 /:84 /mr;
+    die 'HTTP/2' if $haproxy_h2 !~ /:5000 proto h2/ || $caddy_h2 !~ /^\s+versions h2c$/m;
     my %start = (
         haproxy => [ 80, '-db', '-f',     spew( "$dir/haproxy.cfg", $haproxy ) ],
         nginx   => [ 81, '-e',  'stderr', '-c', spew( "$dir/nginx.conf", "$main $nginx }\n" ) ],
         caddy   =>
             [ 82, qw(run --adapter caddyfile --config), spew( "$dir/Caddyfile", "{\nadmin off\n}\n$caddy" ) ],
+        'haproxy-h2' => [ 83, '-db', '-f', spew( "$dir/haproxy-h2.cfg", $haproxy_h2 ) ],
+        'caddy-h2'   => [
+            84,
+            qw(run --adapter caddyfile --config),
+            spew( "$dir/Caddyfile-h2", "{\nadmin off\n}\n$caddy_h2" )
+        ],
     );
     my %pid;
 

@@ -1,4 +1,4 @@
-# Packages and images have TLS: what builds them fails without OpenSSL, instead of leaving it out. And how the program is linked.
+# Packages and images have TLS and HTTP/2: what builds them fails without OpenSSL or libnghttp2, instead of leaving it out. And how the program is linked.
 use strict;
 use warnings;
 use File::Temp ();
@@ -12,11 +12,19 @@ sub slurp {
 
 # Sources, and an OpenSSL that is too old
 my $dir = File::Temp->newdir;
-mkdir "$dir/$_" for qw(old old/openssl);
+mkdir "$dir/$_" for qw(old old/openssl old/nghttp2);
 system( 'cp', '-r', qw(bin lib src xs Makefile.PL), "$dir/" ) == 0 or die 'cp';
-open my $old, '>', "$dir/old/openssl/ssl.h" or die $!;
-print {$old} "#define OPENSSL_VERSION_NUMBER 0x1010117fL\n";
-close $old or die $!;
+
+sub hide {
+    my ( $header, $text ) = @_;
+    unlink glob "$dir/old/*/*";
+    open my $out, '>', "$dir/old/$header" or die $!;
+    print {$out} $text;
+    close $out or die $!;
+    return;
+}
+my @OPENSSL = ( 'openssl/ssl.h', "#define OPENSSL_VERSION_NUMBER 0x1010117fL\n" );
+hide(@OPENSSL);
 
 # Exit status and output of Makefile.PL with these arguments
 sub configured {
@@ -39,6 +47,22 @@ like configured( $command =~ s/^perl/$^X/r ), qr/\A[1-9]\d*: TLS=1: there is no 
 like $container, qr/^FROM \S+ AS build\nRUN .*\blibssl-dev\b/m, 'which installs it';
 my ($runs) = $container =~ /^FROM \$\{BASE\}\nRUN (.*)$/m;
 like $runs, qr/\bopenssl\b/, 'and has it at run time';
+
+# The same for HTTP/2
+hide( 'nghttp2/nghttp2.h', "#error none\n" );
+like configured("$^X Makefile.PL"),
+    qr/\A0:.*\bHTTP\/2: no libnghttp2 \(Debian and Ubuntu: apt-get install libnghttp2-dev\)$/ms,
+    'HTTP/2: it is said';
+like configured( $command =~ s/^perl/$^X/r ), qr/\A[1-9].*^HTTP2=1: there is no libnghttp2/ms,
+    'but the image has it';
+like $container, qr/^FROM \S+ AS build\nRUN .*\blibnghttp2-dev\b/m, 'and installs it';
+like $container, qr/^FROM \$\{BASE\}\nRUN .*\blibnghttp2-14\b/m,    'as well as the library';
+my ($package) = slurp('deploy/debian/rules') =~ /^\tdh_auto_configure -- (.+)$/m;
+like configured("$^X Makefile.PL $package"), qr/\A[1-9].*^HTTP2=1: there is no libnghttp2/ms,
+    'as has the package';
+like slurp('deploy/debian/control'), qr/^Build-Depends:.*?\n +libnghttp2-dev,\n/ms,
+    'which needs it for the build';
+hide(@OPENSSL);
 
 my ($words) = slurp('deploy/debian/rules') =~ /^\tdh_auto_configure -- (.+)$/m;
 like configured("$^X Makefile.PL $words"), qr/\A[1-9]\d*: TLS=1: there is no OpenSSL 3/,

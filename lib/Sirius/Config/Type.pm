@@ -174,8 +174,7 @@ sub _listen {
     die scalar(@specs) . " addresses are too many: the maximum is 64\n" if @specs > 64;    # SR_LISTENERS_MAX
     for my $spec (@specs) {
         my $address = Sirius::Config::Address->parse($spec);
-        die "$spec: the status page speaks plain HTTP/1.1 only\n"
-            if $row->{name} eq 'admin' && ( $address->{tls} || $address->{h2c} );
+        die "$spec: the status page speaks plain HTTP only\n" if $address->{tls} && $row->{name} eq 'admin';
     }
     return \@specs;
 }
