@@ -27,8 +27,10 @@ typedef struct sr_exchange {
     /* the request */
     uint8_t version; /* sr_version; before the head is complete, that of the request before */
     bool is_head;
-    bool wants_close;  /* the client has said that this is its last request */
-    bool trusted;      /* it came from a trusted peer */
+    bool wants_close; /* the client has said that this is its last request */
+    bool trusted;     /* it came from a trusted peer */
+    uint8_t
+        urgency; /* of the request beside others of its connection that wait (http/priority.h); 0 goes first */
     bool proxied;      /* it came from a proxy, as far as is known */
     sr_peer client;    /* the peer, or whom trusted proxies name */
     int64_t ready_at;  /* monotonic ns at which it was complete; 0: it was refused before that */

@@ -66,6 +66,16 @@ static bool is_short(sr_edge *ed, uint64_t given)
     return !sr_queue_waiting(&ed->queue) && sr_sleepers_sleeping(ed->sleepers); /* whatever the numbers say */
 }
 
+/* Behind those of its connection that are as urgent (RFC 9218). */
+static void append(sr_turn *t, sr_entry *en)
+{
+    sr_link *before = t->waiting.prev;
+    while (before != &t->waiting &&
+           SR_LIST_ENTRY(before, sr_entry, link)->exchange->urgency > en->exchange->urgency)
+        before = before->prev;
+    sr_link_append(before->next, &en->link);
+}
+
 static void wait_for_turn(sr_edge *ed, sr_entry *en)
 {
     sr_turn *t = en->turn;
@@ -73,7 +83,7 @@ static void wait_for_turn(sr_edge *ed, sr_entry *en)
     en->waits_for = SR_ENTRY_TURN;
     ed->turns.unnumbered++;
     ed->turns.n++;
-    sr_link_append(&t->waiting, &en->link);
+    append(t, en);
     if (sr_link_alone(&t->link))
         sr_link_append(&ed->turns.line, &t->link);
     sr_deadline_set_exchange(ed->engine, en->exchange, SR_DEADLINE_LOOK);

@@ -9,6 +9,7 @@
 #include "../conn/send.h"
 #include "../conn/trouble.h"
 #include "../net/descriptors.h"
+#include "priority.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -100,12 +101,17 @@ static bool submit(sr_h2_stream *st, int status, sr_buffer *text, bool is_interi
     if (most > FEW && !(nv = malloc(most * sizeof *nv)))
         return false;
     char code[4] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10), (char)('0' + status % 10), 0};
+    bool prioritizes = false;
     nv[n++] = (nghttp2_nv){(uint8_t *)":status", (uint8_t *)code, 7, 3, NGHTTP2_NV_FLAG_NONE};
     for (char *at = sr_buffer_at(text), *end = at + lines.len; at < end;) {
         char *colon = memchr(at, ':', (size_t)(end - at)), *newline = memchr(at, '\n', (size_t)(end - at));
         for (char *i = at; i < colon; i++)
             *i = (char)sr_lower((unsigned char)*i);
         sr_bytes name = sr_bytes_of(at, (size_t)(colon - at));
+        if (!is_interim && sr_bytes_equal(name, SR_BYTES("priority"))) {
+            sr_priority_read(&st->priority, sr_bytes_of(colon + 2, (size_t)(newline - 1 - (colon + 2))));
+            prioritizes = true;
+        }
         if (!sr_bytes_equal(
                 name, SR_BYTES("upgrade"))) /* the others of RFC 9113 8.2.2 are dropped in any version */
             nv[n++] = (nghttp2_nv){(uint8_t *)at, (uint8_t *)colon + 2, name.len,
@@ -115,6 +121,8 @@ static bool submit(sr_h2_stream *st, int status, sr_buffer *text, bool is_interi
     const nghttp2_data_provider body = {{.ptr = st}, give};
     int err = is_interim ? nghttp2_submit_headers(ng, NGHTTP2_FLAG_NONE, st->id, NULL, nv, n, NULL)
                          : nghttp2_submit_response(ng, st->id, nv, n, has_body ? &body : NULL);
+    if (prioritizes && !err)
+        sr_h2_priority_response(st);
     if (nv != few)
         free(nv);
     return !err || err > NGHTTP2_ERR_FATAL; /* the stream may be closed already */

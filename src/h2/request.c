@@ -11,6 +11,7 @@
 #include "../http/target.h"
 #include "../http/token.h"
 #include "../http1/framing.h"
+#include "priority.h"
 #include "refuse.h"
 
 #include <stdlib.h>
@@ -26,7 +27,8 @@ void sr_head_begin(sr_session *s)
     sr_buffer_reset(&s->cookie);
     s->method = s->path = s->authority = (sr_span){0};
     s->n_fields = 0;
-    s->parsed = false;
+    s->says_priority = s->parsed = false;
+    s->priority = SR_PRIORITY_DEFAULT;
     s->status = 0;
     s->why = NULL;
 }
@@ -73,6 +75,10 @@ void sr_head_field(sr_session *s, sr_bytes name, sr_bytes value)
         else if (to)
             *to = (sr_span){(uint32_t)(sr_buffer_len(&s->block) - value.len), (uint32_t)value.len};
         return;
+    }
+    if (sr_bytes_equal(name, SR_BYTES("priority"))) {
+        s->says_priority = true;
+        sr_priority_read(&s->priority, value);
     }
     if (!s->n_fields)
         s->fields_at = (uint32_t)sr_buffer_len(&s->block);
@@ -231,6 +237,8 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
     }
     x->stream = st;
     x->version = SR_HTTP_2;
+    sr_h2_priority_request(st);
+    x->urgency = st->priority.urgency;
     if (!put_together(s))
         refuse(s, 503, NULL);
     s->parsed = !s->status;

@@ -7,12 +7,14 @@
 #include "../conn/joined.h"
 #include "../conn/linger.h"
 #include "../conn/send.h"
+#include "numbers.h"
+#include "priority.h"
 #include "request.h"
 
 #include <stdlib.h>
 
 enum {
-    FRAME_HEAD = 9,
+    FRAME_HEAD = SR_H2_FRAME_HEAD,
     PREFACE = 24,
     STREAMS_MAX = 128,           /* at a time, of one connection */
     STREAM_WINDOW = 1024 * 1024, /* bytes of a body that may be on their way */
@@ -71,8 +73,10 @@ static int received(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     sr_session *s = with;
     if (f->hd.type == NGHTTP2_PING && f->hd.flags & NGHTTP2_FLAG_ACK)
         s->acked = s->warned;
-    if (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA)
+    if (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA) {
+        sr_h2_priority_update(s, f);
         return 0;
+    }
     s->opens = s->opens && f->hd.type != NGHTTP2_HEADERS;
     sr_h2_stream *st = nghttp2_session_get_stream_user_data(ng, f->hd.stream_id);
     if (!st)
@@ -89,7 +93,8 @@ static int received(nghttp2_session *ng, const nghttp2_frame *f, void *with)
 static int sent(nghttp2_session *ng, const nghttp2_frame *f, void *with)
 {
     sr_h2_stream *st = f->hd.stream_id ? nghttp2_session_get_stream_user_data(ng, f->hd.stream_id) : NULL;
-    (void)with;
+    if (f->hd.type == NGHTTP2_RST_STREAM)
+        sr_numbers_reset(with, f->hd.stream_id);
     if (!st || (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA))
         return 0;
     st->sent += FRAME_HEAD + f->hd.length;
@@ -139,12 +144,13 @@ static nghttp2_session_callbacks *callbacks(void)
 
 static bool settings(sr_session *s)
 {
-    const nghttp2_settings_entry ours[] = {
+    nghttp2_settings_entry ours[4] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_MAX},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, s->engine->config.request.head},
     };
-    return nghttp2_submit_settings(s->ng, NGHTTP2_FLAG_NONE, ours, sizeof ours / sizeof *ours) == 0 &&
+    size_t n = 3 + sr_h2_priority_settings(ours + 3);
+    return nghttp2_submit_settings(s->ng, NGHTTP2_FLAG_NONE, ours, n) == 0 &&
            nghttp2_session_set_local_window_size(s->ng, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW) == 0;
 }
 
@@ -156,6 +162,7 @@ static int server_new(sr_session *s)
     if (err)
         return err;
     nghttp2_option_set_max_send_header_block_length(option, HEAD_MAX);
+    sr_h2_priority_options(option);
     err = nghttp2_session_server_new2(&s->ng, callbacks(), s, option);
     nghttp2_option_del(option);
     return err;
@@ -197,31 +204,6 @@ void sr_session_free(sr_conn *c)
     c->session = NULL;
 }
 
-/*
- * Whether a frame opens a stream with a number that was skipped, which is an error of the connection (RFC 9113 5.1.1) that nghttp2
- * does not see: it takes all lower numbers for streams that are closed. Notes the number.
- */
-static bool goes_back(sr_session *s, sr_bytes frame)
-{
-    const unsigned char *at = (const unsigned char *)frame.at;
-    int32_t id =
-        (int32_t)((uint32_t)(at[5] & 127) << 24 | (uint32_t)at[6] << 16 | (uint32_t)at[7] << 8 | at[8]);
-    if (at[3] != NGHTTP2_HEADERS || !(id & 1))
-        return false;
-    uint32_t back = (uint32_t)(s->newest - id) / 2;
-    if (id <= s->newest)
-        return back < 256 && !(s->opened[back / 64] >> back % 64 & 1);
-    uint32_t by = ((uint32_t)(id - s->newest) + 1) / 2;
-    if (by >= 256)
-        memset(s->opened, 0, sizeof s->opened);
-    for (; by && by < 256; by--)
-        for (int i = 3; i >= 0; i--)
-            s->opened[i] = s->opened[i] << 1 | (i ? s->opened[i - 1] >> 63 : 0);
-    s->opened[0] |= 1;
-    s->newest = id;
-    return false;
-}
-
 static size_t frame_len(sr_bytes in)
 {
     const unsigned char *at = (const unsigned char *)in.at;
@@ -239,8 +221,9 @@ ssize_t sr_session_feed(sr_session *s, sr_bytes in)
         if (!len || (len > in.len && len <= FRAME_HEAD + 16384))
             return 0;
         len = len < in.len ? len : in.len; /* a larger one is an error already */
-        if (goes_back(s, in)) {
-            nghttp2_session_terminate_session(s->ng, NGHTTP2_PROTOCOL_ERROR);
+        uint32_t error = sr_numbers_wrong(s, sr_bytes_of(in.at, len));
+        if (error) {
+            nghttp2_session_terminate_session(s->ng, error);
             return -1;
         }
     }

@@ -11,6 +11,7 @@
  */
 #include "../conn/account.h"
 #include "../conn/protocol.h"
+#include "../http/priority.h"
 
 #include <nghttp2/nghttp2.h>
 
@@ -28,14 +29,15 @@ typedef struct sr_h2_stream {
     sr_session *session;
     sr_exchange *exchange; /* NULL: it is over, or has not begun, as the head is not complete */
     int32_t id;
-    bool ended;          /* the client sends no more */
-    bool taken;          /* the edge has the request */
-    bool answered;       /* the head of the response was given to nghttp2 */
-    bool deferred;       /* nghttp2 asks for no more until it is told that there is more */
-    bool last;           /* the edge has ended the response */
-    bool finished;       /* its last frame was sent */
-    bool detached;       /* nghttp2 has forgotten it, before the edge has ended the response */
-    bool moved;          /* some of it was sent in this turn, so that its worker may go on */
+    bool ended;    /* the client sends no more */
+    bool taken;    /* the edge has the request */
+    bool answered; /* the head of the response was given to nghttp2 */
+    bool deferred; /* nghttp2 asks for no more until it is told that there is more */
+    bool last;     /* the edge has ended the response */
+    bool finished; /* its last frame was sent */
+    bool detached; /* nghttp2 has forgotten it, before the edge has ended the response */
+    bool moved;    /* some of it was sent in this turn, so that its worker may go on */
+    sr_priority priority;
     uint64_t sent, body; /* bytes of its frames, and of the body in them */
     sr_buffer head;      /* of a request whose body is being collected */
     sr_output *out;      /* of the body, what was not sent; NULL: nothing. Owned */
@@ -57,17 +59,21 @@ struct sr_session {
     bool stalls;        /* a stream waits for the copy of a file (leased.h) */
     bool telling;       /* its streams are gone through: none is freed meanwhile */
     int64_t warned_at;  /* monotonic ns */
+    bool updates;       /* the client sends PRIORITY_UPDATE, perhaps before the request */
     int32_t newest;     /* the highest number of a stream so far */
-    uint64_t opened[4]; /* a bit for each of the 256 odd numbers up to the newest: whether it was a stream */
+    uint64_t opened[4]; /* a bit for each of the 256 odd numbers up to the newest: whether it was a stream, */
+    uint64_t reset[4];  /* which the server has reset */
 
     /* the head that is being read: header blocks do not interleave (RFC 9113 4.3) */
     sr_buffer block; /* pseudo-headers, and fields as lines; freed while no stream is there */
     sr_span method, path, authority;
     sr_buffer cookie;             /* clients may split it (RFC 9113 8.2.3) */
     uint32_t n_fields, fields_at; /* where in the block they begin */
-    bool parsed;                  /* sr_arrivals.request is of it */
-    int status;                   /* to refuse it with; 0: it is fine so far */
-    const char *why;              /* static */
+    bool says_priority;           /* it has a field Priority: */
+    sr_priority priority;
+    bool parsed;     /* sr_arrivals.request is of it */
+    int status;      /* to refuse it with; 0: it is fine so far */
+    const char *why; /* static */
 
     sr_h2_stream *complete; /* its request is; NULL: none is. Read as soon as the frame is */
 };

@@ -132,6 +132,7 @@ my %ELSEWHERE = (
     'src/h1/read.c' => 'c/conn http/pipelining',
     'src/h1/refuse.c' => 'c/conn http/slow',
     'src/h2/h2.c' => 'http2/requests',
+    'src/h2/numbers.c' => 'http2/streams',
     'src/h2/put.c' => 'http2/requests',
     'src/h2/read.c' => 'http2/limits',
     'src/h2/refuse.c' => 'http2/limits',

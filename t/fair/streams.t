@@ -52,8 +52,10 @@ sub order {
 sub client { return Sirius::Test::HTTP2->new( shift->address ) }
 
 sub begin {
-    my ( $client, $name, $count, $path ) = @_;
-    return map { $client->begin( 'GET ' . ( $path || q{/} ) . "?$name$_" ) } 1 .. $count;
+    my ( $client, $name, $count, $path, $priority ) = @_;
+    return map {
+        $client->begin( 'GET ' . ( $path || q{/} ) . "?$name$_", $priority && { priority => $priority } )
+    } 1 .. $count;
 }
 
 # "200" if all have that
@@ -117,6 +119,33 @@ subtest 'several with many take turns' => sub {
     go();
     is statuses( $client{$_}->finish( @{ $many{$_} } ) ), '200', "$_ is answered" for sort keys %client;
     cmp_ok uneven( { a => 40, b => 40, c => 40 }, order() ), '<=', NEIGHBOURS, 'one after the other';
+    $server->stop;
+};
+
+subtest 'priorities' => sub {
+    my ( $server, @hold ) = busy_server();
+    my ( $greedy, $modest ) = map { client($server) } 1, 2;
+    my @many = (
+        begin( $greedy, 'low',  20, undef, 'u=6' ),
+        begin( $greedy, 'high', 20, undef, 'u=0' ),
+        begin( $greedy, 'mid',  20 )
+    );
+    ok $server->wait_waiting(60), 'sixty of one client wait';
+    my ($one) = begin( $modest, 'modest', 1, undef, 'u=7' );
+    ok $server->wait_waiting(61), 'then one of another client';
+    go();
+    is statuses( $modest->finish($one) ),  '200', 'it is answered';
+    is statuses( $greedy->finish(@many) ), '200', 'and all the others';
+    my @order = order();
+    cmp_ok place( 'modest', @order ), '<=', NEIGHBOURS,
+        'none is too urgent for the other one to be among the first';
+    my @last = map {
+        my $name = $_;
+        ( grep { $order[$_][0] eq $name } 0 .. $#order )[-1]
+    } qw(high mid low);
+    cmp_ok $last[0], '<', 40,              'the urgent ones come first';
+    cmp_ok $last[1], '>', 40 - NEIGHBOURS, 'then those that say nothing';
+    cmp_ok $last[2], '>', 60 - NEIGHBOURS, 'then the others';
     $server->stop;
 };
 

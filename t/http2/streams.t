@@ -114,6 +114,39 @@ subtest 'the application ends after the last byte' => sub {
     }
 };
 
+# What the server says of the connection after these frames; "" if it goes on
+sub said_of {
+    my ( $before, @frames ) = @_;
+    my $client = greeted($server);
+    $client->open( 5, $before );
+    $client->await( 'DATA', 5 );
+    $client->send( join q{}, map { $client->make(@$_) } @frames, [ 'PING', 0, 0, 'x' x 8 ] );
+    my $until = time + 10;
+    while ( my $frame = $client->frame( $until - time ) ) {
+        return $frame->{error} if $frame->{type} eq 'GOAWAY';
+        return ''              if $frame->{type} eq 'PING';
+    }
+    return 'the end';
+}
+
+subtest 'frames of streams that are closed, or never were' => sub {
+    my $fields = "\0\1a\1b";
+    is said_of( 'GET /', [ 'DATA',    0, 5, 'x' ] ),     'STREAM_CLOSED', 'DATA behind the end';
+    is said_of( 'GET /', [ 'HEADERS', 5, 5, $fields ] ), 'STREAM_CLOSED', 'trailers behind the end';
+    is said_of( 'GET /', [ 'DATA',    0, 3, 'x' ] ), 'STREAM_CLOSED', 'DATA of a number that was left out';
+    is said_of( 'GET /', [ 'HEADERS', 5, 3, $fields ] ), 'PROTOCOL_ERROR', 'HEADERS of one';
+    is said_of( 'GET /', [ 'DATA',    0, 7, 'x' ] ),     'PROTOCOL_ERROR', 'DATA of one that has not begun';
+    is said_of( 'GET /', [ 'WINDOW_UPDATE', 0, 5, pack 'N', 1 ], [ 'RST_STREAM', 0, 5, pack 'N', 8 ] ), '',
+        'WINDOW_UPDATE and RST_STREAM may come late';
+    is said_of( 'POST /', [ 'DATA', 0, 5, 'x' ], [ 'DATA', 1, 5, 'x' ] ), '',
+        'so may DATA of one that the server has answered';
+    is said_of( 'GET /', [ 'PRIORITY', 0, 0, pack 'N C', 5, 1 ] ), 'PROTOCOL_ERROR', 'PRIORITY of no stream';
+    is said_of( 'GET /', [ 'PRIORITY', 0, 7, pack 'N C', 7, 1 ] ), 'PROTOCOL_ERROR',
+        'of one that depends on itself';
+    is said_of( 'GET /', [ 'PRIORITY', 0, 5, pack 'N C', 3, 1 ], [ 'PRIORITY', 0, 7, pack 'N C', 5, 1 ] ),
+        '', 'others are ignored';
+};
+
 subtest 'a file that somebody writes to meanwhile' => sub {
     my $bytes = 50_000_000;
     open my $out, '>', "$dir/file" or die $!;

@@ -111,7 +111,9 @@ sub make {
     my ( $self, $type, $flags, $stream, $payload ) = @_;
     $payload = '' if !defined $payload;
     return
-        substr( pack( 'N', length $payload ), 1 ) . pack( 'C C N', $TYPE{$type}, $flags, $stream ) . $payload;
+          substr( pack( 'N', length $payload ), 1 )
+        . pack( 'C C N', $TYPE{$type} // $type, $flags, $stream )
+        . $payload;
 }
 
 # Fields as HPACK has them without its tables
