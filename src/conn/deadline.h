@@ -31,6 +31,7 @@ typedef enum sr_deadline_kind {
     SR_DEADLINE_LOOK,   /* a request waits: is its client still there? */
     SR_DEADLINE_CALL,   /* --request-timeout: a worker has the request */
     SR_DEADLINE_STREAM, /* --stream-timeout: its response has begun */
+    SR_DEADLINE_STALL,  /* --write-timeout, of one of several: its client takes nothing of it */
     SR_DEADLINE_KINDS,
 } sr_deadline_kind;
 

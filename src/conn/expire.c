@@ -88,11 +88,22 @@ static void slow_body(sr_engine *e, sr_exchange *x, int64_t at)
         sr_exchange_refuse(e, x, 408, SR_REFUSED_BODY_TIMEOUT);
 }
 
+/* The connection goes on, and a worker that waits for this client is free. */
+static void stream_stalled(sr_engine *e, sr_exchange *x, int64_t at)
+{
+    if (late(e, at, LATE_NS))
+        sr_deadline_set_exchange(e, x, SR_DEADLINE_STALL);
+    else
+        x->conn->protocol->cut(e, x);
+}
+
 static void expire_exchange(sr_engine *e, sr_exchange *x, sr_deadline_kind kind, int64_t at)
 {
     sr_deadline_clear_exchange(e, x);
     if (kind == SR_DEADLINE_BODY)
         slow_body(e, x, at);
+    else if (kind == SR_DEADLINE_STALL)
+        stream_stalled(e, x, at);
     else if (!x->slot || !e->expired || !e->expired(e->with, x, kind))
         sr_exchange_refuse(e, x, e->deadlines.waited_too_long, sr_account_waited(e));
 }
@@ -135,7 +146,8 @@ static void expire_conn(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t
     case SR_DEADLINE_QUEUE:
     case SR_DEADLINE_LOOK:
     case SR_DEADLINE_CALL:
-    case SR_DEADLINE_STREAM: /* of exchanges */
+    case SR_DEADLINE_STREAM:
+    case SR_DEADLINE_STALL: /* of exchanges */
     case SR_DEADLINE_KINDS:
         break;
     }

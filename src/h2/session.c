@@ -252,6 +252,29 @@ typedef struct turn {
     bool moved, blocked;
 } turn;
 
+/*
+ * A stream whose window its client does not open is reset after --write-timeout, also when others move. One that waits for others of its
+ * connection, which go first, has all the time.
+ */
+static bool watch_window(sr_h2_stream *st, bool moved)
+{
+    sr_engine *e = st->session->engine;
+    sr_exchange *x = st->exchange;
+    bool stalls = st->out && !st->deferred &&
+                  nghttp2_session_get_stream_remote_window_size(st->session->ng, st->id) <= 0;
+    if (moved || !stalls)
+        st->stalls_at = 0;
+    if (!x || !stalls) {
+        if (x && !sr_link_alone(&x->deadline.link) && x->deadline.kind == SR_DEADLINE_STALL)
+            sr_deadline_clear_exchange(e, x);
+        return stalls;
+    }
+    if (!st->stalls_at)
+        st->stalls_at = e->now;
+    sr_deadline_keep_exchange(e, x, SR_DEADLINE_STALL, st->stalls_at + e->config.write_ns);
+    return true;
+}
+
 /* Workers that wait for their clients go on. What they have sent meanwhile may end any stream. */
 static turn tell_workers(sr_engine *e, sr_session *s)
 {
@@ -262,13 +285,14 @@ static turn tell_workers(sr_engine *e, sr_session *s)
         t.moved = t.moved || st->moved;
         if (st->moved && st->exchange && st->exchange->slot && e->drained)
             e->drained(e->with, st->exchange);
-        st->moved = false;
     }
     s->telling = false;
     for (sr_link *l = s->streams.next, *next; l != &s->streams; l = next) {
         sr_h2_stream *st = SR_LIST_ENTRY(l, sr_h2_stream, link);
         next = l->next;
-        t.blocked = t.blocked || (st->out && !st->deferred);
+        bool stalls = watch_window(st, st->moved);
+        st->moved = false;
+        t.blocked = t.blocked || (st->out && !st->deferred && !stalls);
         if (st->detached && !st->exchange)
             sr_stream_free(st);
     }

@@ -38,6 +38,7 @@ typedef struct sr_h2_stream {
     bool detached; /* nghttp2 has forgotten it, before the edge has ended the response */
     bool moved;    /* some of it was sent in this turn, so that its worker may go on */
     sr_priority priority;
+    int64_t stalls_at;   /* monotonic ns since which its window is full; 0: it is not */
     uint64_t sent, body; /* bytes of its frames, and of the body in them */
     sr_buffer head;      /* of a request whose body is being collected */
     sr_output *out;      /* of the body, what was not sent; NULL: nothing. Owned */
