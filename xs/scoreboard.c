@@ -168,6 +168,14 @@ static SV *failed(pTHX_ const sr_counters *t)
     return newRV_noinc((SV *)hv);
 }
 
+static SV *floods(pTHX_ const sr_counters *t)
+{
+    HV *hv = newHV();
+    for (unsigned i = 0; i < SR_FLOODS; i++)
+        store(aTHX_ hv, sr_flood_name((sr_flood)i), &t->floods[i]);
+    return newRV_noinc((SV *)hv);
+}
+
 static SV *responses(pTHX_ const sr_counters *t)
 {
     HV *hv = newHV();
@@ -275,6 +283,7 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "handshakes", newSVuv(count(&t.handshakes)));
     (void)hv_stores(hv, "handshakes_failed", failed(aTHX_ & t));
     (void)hv_stores(hv, "closed", closed(aTHX_ & t));
+    (void)hv_stores(hv, "floods", floods(aTHX_ & t));
     (void)hv_stores(hv, "given", newSVuv(count(&t.given)));
     (void)hv_stores(hv, "taken", newSVuv(count(&t.taken)));
     (void)hv_stores(hv, "lost", newSVuv(count(&t.lost)));

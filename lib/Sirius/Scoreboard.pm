@@ -533,6 +533,13 @@ C<write-timeout>, C<refused>, C<room> (closed while idle to make room for a new 
 by the application, psgix.io), C<proxy-protocol>, C<tls-handshake> (it has failed or taken too long), C<max-temp-file-size> (it was the slowest when there was no room for files)
 and C<error>.
 
+=item C<floods>
+
+Times that a client of HTTP/2 was stopped because it did something too often, a hash by reason: C<resets> (it cancelled requests),
+C<errors> (the server had to reset streams), C<streams> (it opened more while cancelled requests still ran; only these are refused, unless
+it goes on), C<head> (far larger than C<--max-header-bytes>), C<continuation>, C<settings>, C<ping>, C<priority>, C<window-update>,
+C<empty-data>, C<other> (frames without an effect) and C<unread> (it does not read what answers C<PING> and C<SETTINGS>).
+
 =item C<paused>
 
 Times that an edge has accepted no connection for a tenth of a second because descriptors or memory were short.

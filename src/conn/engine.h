@@ -40,8 +40,11 @@ typedef struct sr_engine {
 
     /* hooks, set by the owner after sr_engine_new; `with` is their first argument */
     void *with;
-    /* an exchange with a slot is about to be closed, or answered by the engine */
-    void (*abandoned)(void *with, sr_exchange *x);
+    /*
+     * an exchange with a slot is about to be closed, or answered by the engine. Returns a link that the owner removes when the worker
+     * is done with the request; NULL: it leaves the queue, and no worker has it
+     */
+    sr_link *(*abandoned)(void *with, sr_exchange *x);
     /*
      * SR_DEADLINE_QUEUE, LOOK, CALL or STREAM of an exchange is over. False: refuse it, it has waited too
      * long
@@ -63,6 +66,8 @@ typedef struct sr_engine {
     void (*drained)(void *with, sr_exchange *x);
     /* the handshake of a connection, which is about to be closed, has failed; `words` as of sr_transport_ops.failure */
     void (*failed)(void *with, const sr_conn *c, sr_failure why, const char *words);
+    /* the client of this connection, which speaks HTTP/2, has done that too often; `end`: the connection ends, too */
+    void (*flooded)(void *with, const sr_conn *c, sr_flood what, bool end);
 
     const struct sr_protocol *protocol; /* that of connections which enter; set by the owner, likewise */
     const struct sr_protocol *streams;  /* HTTP/2; NULL: there is none */

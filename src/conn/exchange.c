@@ -76,10 +76,9 @@ void sr_exchange_free_request(sr_exchange *x)
     x->body = NULL;
 }
 
-void sr_exchange_abandon(sr_engine *e, sr_exchange *x)
+sr_link *sr_exchange_abandon(sr_engine *e, sr_exchange *x)
 {
-    if (x->slot && e->abandoned)
-        e->abandoned(e->with, x);
+    return x->slot && e->abandoned ? e->abandoned(e->with, x) : NULL;
 }
 
 void sr_exchange_end(sr_engine *e, sr_exchange *x)

@@ -99,8 +99,11 @@ static inline bool sr_exchange_whole(const sr_exchange *x)
     return x->status && !x->left;
 }
 
-/* Separates it from its request in the queue (sr_engine.abandoned): nobody waits for the worker's reply any more. */
-void sr_exchange_abandon(struct sr_engine *e, sr_exchange *x);
+/*
+ * Separates it from its request in the queue: nobody waits for the worker's reply any more. Returns a link, in no list, of a request that
+ * still runs, which is removed when it is over; NULL: none does (sr_engine.abandoned).
+ */
+sr_link *sr_exchange_abandon(struct sr_engine *e, sr_exchange *x);
 
 /* The exchange is over: the connection forgets it. NULL: does nothing. */
 void sr_exchange_end(struct sr_engine *e, sr_exchange *x);

@@ -78,6 +78,13 @@ void sr_trouble_refused(sr_engine *e, const sr_exchange *x, sr_refusal why)
     }
 }
 
+void sr_trouble_flood(sr_engine *e, const sr_conn *c, sr_flood what, bool end)
+{
+    sr_counters_add(&e->row->counters.floods[what], 1);
+    if (e->flooded)
+        e->flooded(e->with, c, what, end);
+}
+
 void sr_trouble_handshake(sr_engine *e, const sr_conn *c, sr_failure why, const char *words)
 {
     sr_counters_add(&e->row->counters.failed[why], 1);

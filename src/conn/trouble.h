@@ -24,6 +24,9 @@ void sr_trouble_refused(sr_engine *e, const sr_exchange *x, sr_refusal why);
  */
 void sr_trouble_handshake(sr_engine *e, const sr_conn *c, sr_failure why, const char *words);
 
+/* The client of this connection, which speaks HTTP/2, does that too often: counts it, and tells the owner of the engine. */
+void sr_trouble_flood(sr_engine *e, const sr_conn *c, sr_flood what, bool end);
+
 /* Wakes the supervisor, so that it looks at the counts. */
 void sr_trouble_ring(sr_engine *e);
 

@@ -61,9 +61,9 @@ enum {
 /* After this time in the queue, the edge checks by a system call whether the client is still there. */
 #define LOOK_NS (10 * SR_MILLISECOND)
 
-static void abandoned(void *with, sr_exchange *x)
+static sr_link *abandoned(void *with, sr_exchange *x)
 {
-    sr_entry_abandon(with, x);
+    return sr_entry_abandon(with, x);
 }
 
 static bool expired(void *with, sr_exchange *x, sr_deadline_kind kind)
@@ -136,6 +136,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
     for (uint32_t i = 0; i < ed->slots; i++) {
         ed->entries[i] = (sr_entry){.request_fd = -1, .body_fd = -1};
         sr_link_init(&ed->entries[i].link);
+        sr_link_init(&ed->entries[i].runs_on);
     }
     if ((err = sr_queue_new(&ed->queue, ed->slots, ed->rows)))
         return err;

@@ -97,6 +97,8 @@ typedef struct sr_entry {
     bool trusted;  /* a trusted peer has sent it */
     sr_turn *turn; /* of its connection, if that has several streams; NULL: not. One of its owners */
     sr_link link;  /* in sr_edge.abandoned, in the list of its lane or of its turn, or alone */
+    sr_link
+        runs_on; /* without an exchange: in a list of what its client has cancelled (sr_engine.abandoned) */
     int64_t
         due_at; /* in the first: monotonic ns at which it takes too long; before, with a lane: when that has let it in */
     sr_buffer line;   /* method and target, when head and body are in a file */
@@ -230,6 +232,7 @@ typedef struct sr_edge {
     sr_turning turns;
     sr_calls calls;
     sr_untold untold[SR_FAILURES]; /* handshakes that have failed */
+    sr_untold floods[SR_FLOODS];   /* of clients that speak HTTP/2 */
     struct sr_log *log;            /* NULL: there is no access log */
     struct sr_lanes *lanes;        /* NULL: there are no lanes */
     bool keeps;                    /* there is one of these: an entry has more to give back */

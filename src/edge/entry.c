@@ -16,6 +16,8 @@ void sr_entry_forget(sr_edge *ed, uint32_t slot)
         sr_turns_leave(ed, en);
     if (en->exchange)
         en->exchange->slot = 0;
+    else
+        sr_link_remove(&en->runs_on);
     if (en->row)
         ed->workers[en->row - 1].bound = 0;
     en->exchange = NULL;
@@ -108,7 +110,7 @@ static void watch_on(sr_edge *ed, uint32_t slot, bool begun)
         sr_entry_watch(ed, en, at);
 }
 
-void sr_entry_abandon(sr_edge *ed, sr_exchange *x)
+sr_link *sr_entry_abandon(sr_edge *ed, sr_exchange *x)
 {
     uint32_t slot = x->slot - 1;
     sr_entry *en = &ed->entries[slot];
@@ -117,7 +119,7 @@ void sr_entry_abandon(sr_edge *ed, sr_exchange *x)
     en->exchange = NULL;
     if (en->waits_for) {
         sr_entry_forget(ed, slot);
-        return;
+        return NULL;
     }
     /*
      * The slot will be reused, so an unclaimed slot is not enough: no worker may have announced that it has
@@ -125,7 +127,7 @@ void sr_entry_abandon(sr_edge *ed, sr_exchange *x)
      */
     if (!en->row && sr_entry_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number)) {
         sr_entry_forget(ed, slot);
-        return;
+        return NULL;
     }
     bool begun = en->phase == SR_ENTRY_BODY;
     en->phase = SR_ENTRY_WHOLE;
@@ -134,4 +136,5 @@ void sr_entry_abandon(sr_edge *ed, sr_exchange *x)
     if (row >= 0 && ed->workers[row].line.fd >= 0)
         sr_ring_tell(&ed->workers[row].reader); /* the worker may be waiting for this client */
     watch_on(ed, slot, begun);
+    return &en->runs_on;
 }

@@ -28,9 +28,9 @@ void sr_entry_forget(sr_edge *ed, uint32_t slot);
 /*
  * An exchange with a request in a slot is about to be closed, or answered by the edge itself: separates the two. A
  * request that still waits leaves the queue; otherwise its worker is watched on. Called by conn/ through
- * sr_engine.abandoned.
+ * sr_engine.abandoned, which says what is returned.
  */
-void sr_entry_abandon(sr_edge *ed, sr_exchange *x);
+sr_link *sr_entry_abandon(sr_edge *ed, sr_exchange *x);
 
 /*
  * The row whose worker says in its ring that it has begun with the request of the slot; -1: none. Looks at

@@ -8,11 +8,26 @@
 
 #include <errno.h>
 
-/* Feeds whole frames until a request is complete. Returns the bytes used; -1: the connection can't go on. */
-static ssize_t feed(sr_session *s, sr_bytes in)
+/* Of one connection, until others have their turn */
+enum {
+    FRAMES = 500,
+    FIELDS = 256 * 1024, /* bytes, of which HPACK may make many of few */
+};
+
+/*
+ * Feeds whole frames until a request is complete. Returns the bytes used; -1: the connection can't go on. `rest`: others come first, but
+ * there may be more.
+ */
+static ssize_t feed(sr_session *s, sr_bytes in, bool *rest)
 {
     size_t used = 0;
+    int frames = 0;
+    *rest = false;
+    s->decoding = 0;
     while (!s->complete && used < in.len) {
+        *rest = frames++ == FRAMES || s->decoding > FIELDS;
+        if (*rest)
+            break;
         ssize_t n = sr_session_feed(s, sr_bytes_of(in.at + used, in.len - used));
         if (n < 0)
             return -1;
@@ -44,10 +59,10 @@ static sr_intake give_up(sr_engine *e, sr_conn *c)
     return SR_INTAKE_WAIT;
 }
 
-static sr_intake wait_for_more(sr_engine *e, sr_conn *c)
+static sr_intake wait_for_more(sr_engine *e, sr_conn *c, bool rest)
 {
     sr_session_due(sr_session_of(c)); /* which watches it */
-    if (sr_transport_holds(c->transport))
+    if (rest || sr_transport_holds(c->transport))
         sr_link_append(&e->intake.buffered, &c->buffered);
     return SR_INTAKE_WAIT;
 }
@@ -63,22 +78,25 @@ static sr_intake ready(sr_engine *e, sr_conn *c, sr_task *task)
 sr_intake sr_h2_read(sr_engine *e, sr_conn *c, sr_task *task)
 {
     sr_session *s = c->session;
+    bool rest;
     if (s->over || sr_session_full(s)) {
         s->paused = !s->over;
         sr_session_due(s);
         return SR_INTAKE_WAIT;
     }
     if (sr_buffer_len(&c->in)) {
-        ssize_t used = feed(s, sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in)));
+        ssize_t used = feed(s, sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in)), &rest);
         if (used < 0)
             return give_up(e, c);
         sr_conn_used(c, (size_t)used);
         if (s->complete)
             return ready(e, c, task);
+        if (rest)
+            return wait_for_more(e, c, rest);
     }
     ssize_t n = receive(e, c);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-        return wait_for_more(e, c);
+        return wait_for_more(e, c, false);
     if (n <= 0) {
         if (n < 0)
             sr_trouble_lost(e, errno);
@@ -92,14 +110,14 @@ sr_intake sr_h2_read(sr_engine *e, sr_conn *c, sr_task *task)
             return give_up(e, c);
         in = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
     }
-    ssize_t used = feed(s, in);
+    ssize_t used = feed(s, in, &rest);
     if (used < 0)
         return give_up(e, c);
     if (kept)
         sr_conn_used(c, (size_t)used);
     else if (!sr_buffer_add(&c->in, in.at + used, in.len - (size_t)used))
         return give_up(e, c);
-    return s->complete ? ready(e, c, task) : wait_for_more(e, c);
+    return s->complete ? ready(e, c, task) : wait_for_more(e, c, rest);
 }
 
 void sr_h2_taken(sr_engine *e, sr_exchange *x)

@@ -57,7 +57,7 @@ void sr_h2_refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why, cons
         e->intake.current = NULL;
     if (s->complete == st)
         s->complete = NULL;
-    sr_exchange_abandon(e, x);
+    sr_stream_abandon(s, x);
     sr_deadline_clear_exchange(e, x); /* of the body, which nobody waits for any more, or of the queue */
     if (st->answered) {
         sr_h2_cut(e, x);

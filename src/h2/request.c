@@ -11,6 +11,7 @@
 #include "../http/target.h"
 #include "../http/token.h"
 #include "../http1/framing.h"
+#include "flood.h"
 #include "priority.h"
 #include "refuse.h"
 
@@ -152,6 +153,8 @@ static bool request_line(sr_session *s, sr_request *r, const sr_request_limits *
     r->target = (sr_span){(uint32_t)method + 1, (uint32_t)len};
     r->method_id = (uint8_t)sr_method_of(sr_bytes_of(at, method));
     r->is_head = r->method_id == SR_METHOD_HEAD;
+    if (r->method_id == SR_METHOD_CONNECT) /* which has no :path, and is refused for what it is */
+        return true;
     const char *why = sr_target_parse(r, at);
     if (why)
         return sr_request_refuse(r, 400, why);
@@ -222,7 +225,7 @@ static bool keep(sr_session *s, sr_h2_stream *st, const sr_request *r)
         x->parse->framing = SR_BODY_CHUNKED;
     x->body->fd = -1;
     x->body->pace = sr_pace_begin(s->engine->now);
-    return sr_buffer_add_bytes(&st->head, bytes(&s->engine->intake.head));
+    return sr_stream_keep_head(st, bytes(&s->engine->intake.head));
 }
 
 void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
@@ -249,6 +252,12 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
         refuse(s, 413, SR_BODY_TOO_LARGE);
     if (!s->status && ended) {
         s->complete = st;
+        return;
+    }
+    if (!s->status && !sr_flood_keeps(s, r->head_len)) {
+        sr_session_submitted(
+            s, nghttp2_submit_rst_stream(s->ng, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_REFUSED_STREAM));
+        sr_stream_over(st, SR_OVER_ABORTED);
         return;
     }
     if (!s->status && !keep(s, st, r))

@@ -7,6 +7,7 @@
 #include "../conn/joined.h"
 #include "../conn/linger.h"
 #include "../conn/send.h"
+#include "flood.h"
 #include "numbers.h"
 #include "priority.h"
 #include "request.h"
@@ -16,13 +17,18 @@
 enum {
     FRAME_HEAD = SR_H2_FRAME_HEAD,
     PREFACE = 24,
-    STREAMS_MAX = 128,           /* at a time, of one connection */
     STREAM_WINDOW = 1024 * 1024, /* bytes of a body that may be on their way */
     CONN_WINDOW = 4 * 1024 * 1024,
     BATCH = 64 * 1024,  /* bytes written at a time */
     TURN = 1024 * 1024, /* bytes of one connection in one step of the loop, as of HTTP/1.1 */
     WAITING_MAX = 1000, /* frames; all streams together have less than that */
     HEAD_MAX = 64 * 1024 * 1024,
+    LARGE = 1024,       /* bytes of a DATA frame */
+    EARNS_DATA = 2,     /* the window of the stream and that of the connection */
+    EARNS_RESPONSE = 8, /* of which some may be cancelled */
+    SETTINGS_MAX = 32,  /* entries of one frame, likewise */
+    UNREAD_MAX = 1000,  /* answers to PING and SETTINGS, the default of nghttp2 */
+    RESETS_MAX = 1 << 30,
 };
 
 /* --- what nghttp2 tells --- */
@@ -35,8 +41,9 @@ static int begin_head(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     sr_head_begin(s);
     s->opens = true;
     if (f->headers.cat != NGHTTP2_HCAT_REQUEST)
-        return 0;     /* trailers, which nobody gets */
-    if (s->drained) { /* GOAWAY names the last one that is run, and the client may send this one elsewhere */
+        return 0; /* trailers, which nobody gets */
+    /* GOAWAY names the last one that is run, and the client may send this one elsewhere */
+    if (s->drained || !sr_flood_room(s)) {
         sr_session_submitted(
             s, nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, f->hd.stream_id, NGHTTP2_REFUSED_STREAM));
         return 0;
@@ -52,6 +59,8 @@ static int field(nghttp2_session *ng, const nghttp2_frame *f, const uint8_t *nam
                  const uint8_t *value, size_t value_len, uint8_t flags, void *with)
 {
     (void)ng, (void)flags;
+    if (!sr_flood_field(with, name_len, value_len))
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     if (f->hd.type == NGHTTP2_HEADERS && f->headers.cat == NGHTTP2_HCAT_REQUEST)
         sr_head_field(with, sr_bytes_of((const char *)name, name_len),
                       sr_bytes_of((const char *)value, value_len));
@@ -90,18 +99,33 @@ static int received(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     return 0;
 }
 
+/* Whether the client lets more of this stream come. If not, it may be due to it that the last frame was small. */
+static bool is_open(nghttp2_session *ng, int32_t id)
+{
+    return nghttp2_session_get_stream_remote_window_size(ng, id) > 0 &&
+           nghttp2_session_get_remote_window_size(ng) > 0;
+}
+
 static int sent(nghttp2_session *ng, const nghttp2_frame *f, void *with)
 {
     sr_h2_stream *st = f->hd.stream_id ? nghttp2_session_get_stream_user_data(ng, f->hd.stream_id) : NULL;
-    if (f->hd.type == NGHTTP2_RST_STREAM)
-        sr_numbers_reset(with, f->hd.stream_id);
+    sr_session *s = with;
+    if (f->hd.type == NGHTTP2_RST_STREAM) {
+        sr_numbers_reset(s, f->hd.stream_id);
+        sr_flood_reset(s, f->rst_stream.error_code);
+    }
     if (!st || (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA))
         return 0;
     st->sent += FRAME_HEAD + f->hd.length;
     st->body += f->hd.type == NGHTTP2_DATA ? f->hd.length : 0;
     st->moved = true;
-    if (!(f->hd.flags & NGHTTP2_FLAG_END_STREAM))
+    if (!(f->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
+        if (f->hd.type == NGHTTP2_DATA && (f->hd.length >= LARGE || is_open(ng, st->id)))
+            sr_flood_earn(s, EARNS_DATA);
         return 0;
+    }
+    if (!st->exchange || !st->exchange->refused)
+        sr_flood_earn(s, EARNS_RESPONSE);
     st->finished = true;
     if (st->last)
         sr_stream_over(st, SR_OVER_WHOLE);
@@ -119,8 +143,10 @@ static int closed(nghttp2_session *ng, int32_t id, uint32_t error, void *with)
         return 0;
     nghttp2_session_set_stream_user_data(ng, id, NULL);
     st->detached = st->exchange && st->finished;
-    if (st->detached) /* the application has not come to its end */
+    if (st->detached) { /* the application has not come to its end */
+        st->session->n_detached++;
         return 0;
+    }
     sr_stream_over(st, SR_OVER_ABORTED);
     sr_stream_free(st);
     return 0;
@@ -145,13 +171,29 @@ static nghttp2_session_callbacks *callbacks(void)
 static bool settings(sr_session *s)
 {
     nghttp2_settings_entry ours[4] = {
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_MAX},
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, SR_FLOOD_STREAMS_MAX},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, s->engine->config.request.head},
     };
     size_t n = 3 + sr_h2_priority_settings(ours + 3);
     return nghttp2_submit_settings(s->ng, NGHTTP2_FLAG_NONE, ours, n) == 0 &&
            nghttp2_session_set_local_window_size(s->ng, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW) == 0;
+}
+
+/* What nghttp2 limits by itself, where it has an option for that. The limits of flood.h are reached before, except UNREAD_MAX. */
+static void limits(const sr_session *s, nghttp2_option *option)
+{
+    (void)s;
+#if NGHTTP2_VERSION_NUM >= 0x012900
+    nghttp2_option_set_max_outbound_ack(option, UNREAD_MAX);
+    nghttp2_option_set_max_settings(option, SETTINGS_MAX);
+#endif
+#ifdef SR_HTTP2_RESETS
+    nghttp2_option_set_stream_reset_rate_limit(option, RESETS_MAX, RESETS_MAX);
+#endif
+#ifdef SR_HTTP2_CONTINUATIONS
+    nghttp2_option_set_max_continuations(option, sr_flood_pieces(s));
+#endif
 }
 
 /* Heads of responses are limited by the edge, not to the 64 KiB of nghttp2, which would leave the stream without an answer. */
@@ -163,6 +205,7 @@ static int server_new(sr_session *s)
         return err;
     nghttp2_option_set_max_send_header_block_length(option, HEAD_MAX);
     sr_h2_priority_options(option);
+    limits(s, option);
     err = nghttp2_session_server_new2(&s->ng, callbacks(), s, option);
     nghttp2_option_del(option);
     return err;
@@ -176,6 +219,7 @@ bool sr_session_begin(sr_engine *e, sr_conn *c)
     s->engine = e;
     s->conn = c;
     sr_link_init(&s->streams);
+    sr_flood_begin(s);
     c->session = s;
     if (!callbacks() || server_new(s) != 0 || !settings(s)) {
         sr_session_free(c);
@@ -197,6 +241,8 @@ void sr_session_free(sr_conn *c)
         sr_stream_over(st, SR_OVER_ABORTED);
         sr_stream_free(st);
     }
+    while (!sr_link_alone(&s->run_on))
+        sr_link_remove(s->run_on.next);
     sr_link_remove(&c->due);
     nghttp2_session_del(s->ng);
     sr_head_free(s);
@@ -221,6 +267,8 @@ ssize_t sr_session_feed(sr_session *s, sr_bytes in)
         if (!len || (len > in.len && len <= FRAME_HEAD + 16384))
             return 0;
         len = len < in.len ? len : in.len; /* a larger one is an error already */
+        if (!sr_flood_frame(s, in))
+            return -1;
         uint32_t error = sr_numbers_wrong(s, sr_bytes_of(in.at, len));
         if (error) {
             nghttp2_session_terminate_session(s->ng, error);
@@ -228,7 +276,9 @@ ssize_t sr_session_feed(sr_session *s, sr_bytes in)
         }
     }
     ssize_t n = nghttp2_session_mem_recv(s->ng, (const uint8_t *)in.at, len);
-    return n == (ssize_t)len ? n : -1;
+    if (n == NGHTTP2_ERR_FLOODED)
+        sr_flood_unread(s);
+    return n == (ssize_t)len && !s->over ? n : -1;
 }
 
 /* Appends frames to what goes out, until it is enough or there are none. */
@@ -347,7 +397,8 @@ static bool rest(sr_engine *e, sr_session *s, uint64_t before, bool more)
     sr_conn *c = s->conn;
     turn t = tell_workers(e, s);
     bool reads = !s->over && nghttp2_session_want_read(s->ng);
-    bool waits = !s->over && s->n_streams;      /* applications have not come to the end of what was sent */
+    /* applications have not come to the end of what was sent; after an error of the connection, others would be run for nobody */
+    bool waits = !s->over && s->n_detached && s->n_detached == s->n_streams;
     if (!reads && !c->out && !more && !waits) { /* GOAWAY was sent, and no stream is left */
         sr_session_free(c);
         sr_linger(e, c, c->why);

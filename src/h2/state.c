@@ -17,10 +17,24 @@ sr_h2_stream *sr_stream_new(sr_session *s, int32_t id)
     return st;
 }
 
+bool sr_stream_keep_head(sr_h2_stream *st, sr_bytes head)
+{
+    if (!sr_buffer_add_bytes(&st->head, head))
+        return false;
+    st->session->heads += head.len;
+    return true;
+}
+
+static void drop_head(sr_h2_stream *st)
+{
+    st->session->heads -= sr_buffer_len(&st->head);
+    sr_buffer_free(&st->head);
+}
+
 void sr_stream_drop_request(sr_h2_stream *st)
 {
     sr_exchange_drop_request(st->exchange);
-    sr_buffer_free(&st->head);
+    drop_head(st);
 }
 
 void sr_stream_drop_output(sr_h2_stream *st)
@@ -36,12 +50,20 @@ void sr_stream_free(sr_h2_stream *st)
 {
     sr_session *s = st->session;
     sr_stream_drop_output(st);
-    sr_buffer_free(&st->head);
+    drop_head(st);
     sr_link_remove(&st->link);
     s->n_streams--;
+    s->n_detached -= st->detached;
     if (s->complete == st)
         s->complete = NULL;
     free(st);
+}
+
+void sr_stream_abandon(sr_session *s, sr_exchange *x)
+{
+    sr_link *runs_on = sr_exchange_abandon(s->engine, x);
+    if (runs_on)
+        sr_link_append(&s->run_on, runs_on);
 }
 
 void sr_stream_over(sr_h2_stream *st, sr_over how)
@@ -51,7 +73,7 @@ void sr_stream_over(sr_h2_stream *st, sr_over how)
     if (!x)
         return;
     st->exchange = NULL;
-    sr_exchange_abandon(e, x);
+    sr_stream_abandon(st->session, x);
     x->sent_from = x->conn->sent - st->sent; /* what account.h counts is the difference */
     x->head_bytes = (uint32_t)(st->sent - st->body);
     x->broken = x->broken || how == SR_OVER_ABORTED;

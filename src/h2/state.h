@@ -50,6 +50,7 @@ struct sr_session {
     sr_conn *conn;
     sr_link streams;
     uint32_t n_streams;
+    size_t heads;       /* bytes of all sr_h2_stream.head */
     uint32_t prefaced;  /* bytes of the preface that were read */
     bool over;          /* nothing more is read */
     bool warned;        /* GOAWAY was announced, with a PING behind it */
@@ -76,6 +77,14 @@ struct sr_session {
     int status;      /* to refuse it with; 0: it is fine so far */
     const char *why; /* static */
 
+    /* flood.h */
+    sr_link run_on; /* requests that workers run, though their streams are over */
+    uint32_t credit, n_detached;
+    uint32_t decoding; /* bytes of fields that were decoded in this turn of the connection */
+    int64_t credit_at; /* monotonic ns up to which time has brought credit back */
+    uint32_t pieces, coded,
+        decoded; /* of the header block: CONTINUATION frames, bytes, bytes of its fields */
+
     sr_h2_stream *complete; /* its request is; NULL: none is. Read as soon as the frame is */
 };
 
@@ -86,8 +95,14 @@ void sr_stream_free(sr_h2_stream *st); /* its exchange is over */
 /* What is kept of the body of its response is sent, or nobody wants it. */
 void sr_stream_drop_output(sr_h2_stream *st);
 
+/* Keeps the head of its request, until the next call. False: no memory. */
+bool sr_stream_keep_head(sr_h2_stream *st, sr_bytes head);
+
 /* Nobody looks at its request any more. It has an exchange. */
 void sr_stream_drop_request(sr_h2_stream *st);
+
+/* As sr_exchange_abandon. A worker that has the request of this exchange goes on, which is noted. */
+void sr_stream_abandon(sr_session *s, sr_exchange *x);
 
 /* The exchange of a stream has ended, as it should or not: it is counted and logged, and a worker that has it is told. */
 void sr_stream_over(sr_h2_stream *st, sr_over how);

@@ -104,6 +104,19 @@ const char *sr_failure_name(sr_failure why)
     return names[why];
 }
 
+const char *sr_flood_name(sr_flood what)
+{
+    static const char *const names[SR_FLOODS] = {
+        [SR_FLOOD_RESETS] = "resets",     [SR_FLOOD_ERRORS] = "errors",
+        [SR_FLOOD_STREAMS] = "streams",   [SR_FLOOD_HEAD] = "head",
+        [SR_FLOOD_SETTINGS] = "settings", [SR_FLOOD_CONTINUATION] = "continuation",
+        [SR_FLOOD_PING] = "ping",         [SR_FLOOD_PRIORITY] = "priority",
+        [SR_FLOOD_EMPTY] = "empty-data",  [SR_FLOOD_WINDOW] = "window-update",
+        [SR_FLOOD_OTHER] = "other",       [SR_FLOOD_UNREAD] = "unread",
+    };
+    return names[what];
+}
+
 const char *sr_trouble_name(sr_trouble what)
 {
     static const char *const names[SR_TROUBLES] = {

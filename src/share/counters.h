@@ -76,6 +76,23 @@ typedef enum sr_failure {
     SR_FAILURES,
 } sr_failure;
 
+/* What a client of HTTP/2 does too often, so that its connection ends; of STREAMS only the request is refused (src/h2/flood.h). */
+typedef enum sr_flood {
+    SR_FLOOD_RESETS,       /* it cancels requests */
+    SR_FLOOD_ERRORS,       /* it makes errors for which the server resets streams */
+    SR_FLOOD_STREAMS,      /* it sends requests while too many that it has cancelled still run */
+    SR_FLOOD_HEAD,         /* a head is far too large */
+    SR_FLOOD_CONTINUATION, /* a head comes in too many frames */
+    SR_FLOOD_SETTINGS,
+    SR_FLOOD_PING,
+    SR_FLOOD_PRIORITY,
+    SR_FLOOD_WINDOW, /* WINDOW_UPDATE, beside what it gets */
+    SR_FLOOD_EMPTY,  /* DATA without data */
+    SR_FLOOD_OTHER,  /* frames without an effect */
+    SR_FLOOD_UNREAD, /* it does not read the answers to PING and SETTINGS */
+    SR_FLOODS,
+} sr_flood;
+
 /* Time limits that are not a reason in sr_closed. */
 typedef enum sr_limit {
     SR_LIMIT_QUEUE,   /* --queue-timeout: no worker was free */
@@ -140,6 +157,7 @@ typedef struct sr_counters {
     _Atomic uint64_t handshakes;          /* of TLS, that have succeeded */
     _Atomic uint64_t failed[SR_FAILURES]; /* handshakes of TLS */
     _Atomic uint64_t closed[SR_CLOSED_REASONS];
+    _Atomic uint64_t floods[SR_FLOODS];
     _Atomic uint64_t given; /* connections passed to the edge that replaced this one */
     _Atomic uint64_t taken; /* connections taken over from the edge before */
     _Atomic uint64_t
@@ -190,6 +208,7 @@ void sr_counters_sum(sr_counters *sum, const sr_counters *row);
 const char *sr_closed_name(sr_closed why);    /* static: "client", "keepalive-timeout" */
 const char *sr_refusal_name(sr_refusal why);  /* static: "queue-timeout"; NULL of SR_REFUSED_NOT */
 const char *sr_failure_name(sr_failure why);  /* static: "version", "not_tls" */
+const char *sr_flood_name(sr_flood what);     /* static: "window-update" */
 const char *sr_trouble_name(sr_trouble what); /* static: "queue-timeout" */
 const char *sr_limit_name(sr_limit which);    /* static: "queue" */
 

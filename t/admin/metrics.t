@@ -96,6 +96,8 @@ subtest 'Counters and gauges' => sub {
         'sirius_connections_closed_total{reason="client"}'            => 240,
         'sirius_connections_closed_total{reason="keepalive-timeout"}' => 600,
         'sirius_connections_closed_total{reason="room"}'              => 1,
+        'sirius_http2_floods_total{reason="ping"}'                    => 3,
+        'sirius_http2_floods_total{reason="resets"}'                  => 0,
         'sirius_workers{state="busy"}'                                => 1,
         'sirius_workers{state="draining"}'                            => 0,
         'sirius_workers{state="idle"}'                                => 1,
@@ -196,7 +198,7 @@ subtest 'Form' => sub {
     for my $line ( split /\n/, $text ) {
         if    ( $line =~ /\A# HELP (\S+) \S.*\.\z/ )                    { $help{$1}++ }
         elsif ( $line =~ /\A# TYPE (\S+) (counter|gauge|histogram)\z/ ) { $type{$1} = $2 }
-        elsif ( $line =~ /\A([a-z_]+)(?:\{[a-z]+="[^"]*"(?:,[a-z]+="[^"]*")*\})? \d[\d.e+-]*\z/ ) {
+        elsif ( $line =~ /\A([a-z2_]+)(?:\{[a-z]+="[^"]*"(?:,[a-z]+="[^"]*")*\})? \d[\d.e+-]*\z/ ) {
             my $name = $1 =~ s/_(?:bucket|sum|count)\z//r;
             ok $help{$name} && $type{$name}, "$1 after HELP and TYPE" if !$help{$name} || !$type{$name};
             is $name =~ /_total\z/ ? 1 : 0, $type{$name} eq 'counter' ? 1 : 0, "$name: counters are _total"

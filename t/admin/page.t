@@ -86,7 +86,7 @@ subtest 'What is seen' => sub {
     like text('#responses'), qr/2xx11,000.*5xx50/,                                             'responses';
     is text('#closed'), 'keep-alive timeout600by the client240idle, to make room1',
         'why connections were closed';
-    is text('#accepted'), 'Accepted900Moved to another edge20Open now40',
+    is text('#accepted'), 'Accepted900Moved to another edge20Open now40Floods over HTTP/23',
         'and how many came: a table of its own';
     is text('#exits'), 'recycled: requests6crash2', 'why workers have ended';
     is text('#limits'), 'request header4waiting for a worker3request in the application1',
@@ -114,8 +114,8 @@ subtest 'Edges' => sub {
         ),
         "@cells", 'PID, connections, requests that wait and how long, accepted, bytes';
     ok comes(q{document.querySelector('#edge .waits')}), 'a row in which a request waits stands out';
-    is text('#edge-exits'), 'killed by a signal2crash1', 'why edges have ended';
-    is text('#accepted'),   'Accepted900Open now40',     'no connection moves to another worker';
+    is text('#edge-exits'), 'killed by a signal2crash1',              'why edges have ended';
+    is text('#accepted'), 'Accepted900Open now40Floods over HTTP/23', 'no connection moves to another worker';
     like text('.tile .foot'), qr/\APID 4000 · 3\.00k req · 46 MiB\z/, 'and none is a worker\'s';
     $now += 2;
     $put->( Sirius::Test::Snapshot->of_edges(

@@ -131,6 +131,7 @@ my %ELSEWHERE = (
     'src/h1/put.c' => 'c/edge c/joined',
     'src/h1/read.c' => 'c/conn http/pipelining',
     'src/h1/refuse.c' => 'c/conn http/slow',
+    'src/h2/flood.c' => 'http2/attacks',
     'src/h2/h2.c' => 'http2/requests',
     'src/h2/numbers.c' => 'http2/streams',
     'src/h2/put.c' => 'http2/requests',

@@ -48,6 +48,10 @@ subtest 'a snapshot' => sub {
                 qw(after-response application body-timeout client error header-timeout keepalive-timeout max-temp-file-size
                 proxy-protocol refused room stop tls-handshake write-timeout)
         },
+        floods => {
+            map { $_ => 0 }
+                qw(continuation empty-data errors head other ping priority resets settings streams unread window-update)
+        },
         handshakes_failed =>
             { map { $_ => 0 } qw(alert certificate cipher closed not_tls other timeout version) },
         exits => {

@@ -101,6 +101,8 @@ my @METRICS = (
         sub { map { [ $_->{expires}, name => $_->{name} ] } _first( $_[0]{reload}{crls} ) } ],
     [ 'connections_closed_total', 'counter', 'Connections closed, by reason.',
         sub { my $closed = $_[0]{totals}{closed}; map { [ $closed->{$_}, reason => $_ ] } sort keys %$closed } ],
+    [ 'http2_floods_total', 'counter', 'Times that a client of HTTP/2 was stopped because it did something too often, by reason.',
+        sub { my $floods = $_[0]{totals}{floods} || {}; map { [ $floods->{$_}, reason => $_ ] } sort keys %$floods } ],
 
     [ 'temporary_file_bytes', 'gauge', 'Size of all temporary files: request bodies, and what slow clients have not read yet.',
         sub { [ $_[0]{connections}{spooled} || 0 ] } ],

@@ -355,10 +355,12 @@ function drawCounts(id, counts, names, alarms = []) {
 }
 
 function drawConnections({ totals, connections }) {
+    const floods = Object.values(totals.floods || {}).reduce((sum, count) => sum + count, 0);
     fillTable(byId('accepted'), [
         ['Accepted', [show.count(totals.accepted)]],
         ...totals.given ? [['Moved to another edge', [show.count(totals.given)]]] : [],
         ['Open now', [show.count(connections.open)]],
+        ...floods ? [['Floods over HTTP/2', [show.count(floods)], 'alarm']] : [],
     ]);
     drawCounts('closed', totals.closed, REASONS);
 }

@@ -103,8 +103,12 @@ sub ask {
 # The preface and empty SETTINGS
 sub greet {
     my ( $self, @settings ) = @_;
-    $self->send( $PREFACE . $self->make( 'SETTINGS', 0, 0, join '', map { pack 'n N', @$_ } @settings ) );
-    return $self;
+    return $self->send( $self->preface(@settings) );
+}
+
+sub preface {
+    my ( $self, @settings ) = @_;
+    return $PREFACE . $self->make( 'SETTINGS', 0, 0, join '', map { pack 'n N', @$_ } @settings );
 }
 
 sub make {

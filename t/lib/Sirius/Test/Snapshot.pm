@@ -164,6 +164,7 @@ sub _totals {
         accepted        => 900,
         given           => 20,
         taken           => 19,
+        floods          => { ping => 3, resets => 0 },
         log_lost        => 0,
         lost            => 0,
         slow            => 0,
