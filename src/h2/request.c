@@ -216,15 +216,17 @@ static bool keep(sr_session *s, sr_h2_stream *st, const sr_request *r)
 {
     sr_exchange *x = st->exchange;
     size_t used = offsetof(sr_request, fields) + r->n_fields * sizeof r->fields[0];
-    x->parse = malloc(sizeof *x->parse);
     x->body = calloc(1, sizeof *x->body);
-    if (!x->parse || !x->body)
+    if (!x->body)
+        return false;
+    x->body->fd = -1;
+    x->body->pace = sr_pace_begin(s->engine->now);
+    x->parse = malloc(sizeof *x->parse);
+    if (!x->parse)
         return false;
     memcpy(x->parse, r, used);
     if (r->framing == SR_BODY_NONE) /* its length is not known yet */
         x->parse->framing = SR_BODY_CHUNKED;
-    x->body->fd = -1;
-    x->body->pace = sr_pace_begin(s->engine->now);
     return sr_stream_keep_head(st, bytes(&s->engine->intake.head));
 }
 
