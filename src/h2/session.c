@@ -11,6 +11,7 @@
 #include "numbers.h"
 #include "priority.h"
 #include "request.h"
+#include "reserve.h"
 
 #include <stdlib.h>
 
@@ -206,7 +207,8 @@ static int server_new(sr_session *s)
     nghttp2_option_set_max_send_header_block_length(option, HEAD_MAX);
     sr_h2_priority_options(option);
     limits(s, option);
-    err = nghttp2_session_server_new2(&s->ng, callbacks(), s, option);
+    nghttp2_mem mem = sr_reserve_mem(s);
+    err = nghttp2_session_server_new3(&s->ng, callbacks(), s, option, &mem);
     nghttp2_option_del(option);
     return err;
 }

@@ -137,6 +137,7 @@ my %ELSEWHERE = (
     'src/h2/put.c' => 'http2/requests',
     'src/h2/read.c' => 'http2/limits',
     'src/h2/refuse.c' => 'http2/limits',
+    'src/h2/reserve.c' => 'c/fuzz_replay',
     'src/h2/session.c' => 'http2/limits http2/workers',
     'src/h2/state.c' => 'http2/workers',
     'src/http/page.c' => 'c/response',
