@@ -99,7 +99,7 @@ static size_t h2session_conn_check(const sr_conn *c)
         exchanges++;
         MUST(!x->slot || moments_edge->entries[x->slot - 1].exchange == x);
     }
-    MUST(n == s->n_streams && exchanges == owned && !s->complete && !s->telling);
+    MUST(n == s->n_streams && exchanges == owned && (!s->complete || s->over) && !s->telling);
     return memory;
 }
 

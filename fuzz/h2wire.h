@@ -43,6 +43,7 @@ typedef struct h2wire {
     int32_t last; /* of the last GOAWAY */
     uint32_t error;
     bool refused;      /* in HTTP/1.1, as the preface did not come */
+    bool silent;       /* it does not answer PING */
     bool blind;        /* the tables of HPACK may differ: heads are not read */
     const char *wrong; /* static; NULL: nothing was */
 } h2wire;
@@ -355,7 +356,8 @@ static inline void h2wire_one(h2wire *w, uint8_t type, uint8_t flags, int32_t id
         w->goaways++;
         if (len < 8)
             return;
-        if (w->goaways > 1 && (int32_t)h2wire_number(at) > w->last)
+        /* libnghttp2 counts refused streams in that of an error, when it was called before the last was sent */
+        if (w->goaways > 1 && (int32_t)h2wire_number(at) > w->last && !h2wire_number(at + 4))
             h2wire_blame(w, "GOAWAY with a higher stream than before");
         w->last = (int32_t)h2wire_number(at);
         w->error = h2wire_number(at + 4);
@@ -367,7 +369,7 @@ static inline void h2wire_one(h2wire *w, uint8_t type, uint8_t flags, int32_t id
         return;
     case NGHTTP2_PING:
         w->pings++;
-        if (!(flags & NGHTTP2_FLAG_ACK))
+        if (!(flags & NGHTTP2_FLAG_ACK) && !w->silent)
             h2wire_frame(w, NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, at, len);
         return;
     case NGHTTP2_WINDOW_UPDATE:
