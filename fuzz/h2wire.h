@@ -23,6 +23,7 @@ typedef struct h2wire_reply {
     size_t head;       /* bytes of its fields */
     char *body;        /* owned */
     size_t len, cap;   /* of the body */
+    size_t right;      /* so many bytes of it were judged. Of the caller */
     bool ended, reset; /* END_STREAM, RST_STREAM */
     uint32_t error;    /* of RST_STREAM */
 } h2wire_reply;

@@ -464,7 +464,7 @@ static inline bool moments_h2_over(const moments_client *k, int32_t stream)
 /* Judges that of asked[i], and takes it away if it is complete. */
 static inline moments_verdict moments_h2_judge(moments_client *k, unsigned i, int *status)
 {
-    const h2wire_reply *r = h2wire_find(k->h2, k->asked[i].stream);
+    h2wire_reply *r = h2wire_find(k->h2, k->asked[i].stream);
     unsigned id = k->asked[i].id;
     const moments_shape *shape = k->asked[i].shape;
     *status = r ? r->status : 0;
@@ -478,8 +478,8 @@ static inline moments_verdict moments_h2_judge(moments_client *k, unsigned i, in
         size_t all = *shape->method == 'H' ? 0 : moments_bytes(id, shape);
         if ((r->xid != (long)id && !k->h2->blind) || r->len > all)
             return V_WRONG;
-        for (size_t at = 0; at < r->len; at++)
-            if (r->body[at] != moments_byte(id, at))
+        for (; r->right < r->len; r->right++)
+            if (r->body[r->right] != moments_byte(id, r->right))
                 return V_WRONG;
     }
     if (!r->ended)
