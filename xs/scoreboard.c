@@ -214,9 +214,10 @@ static SV *limits(pTHX_ const sr_counters *t)
     (void)hv_stores(hv, "header", newSVuv(count(&t->closed[SR_CLOSED_HEAD])));
     (void)hv_stores(hv, "body", newSVuv(count(&t->closed[SR_CLOSED_BODY])));
     (void)hv_stores(hv, "keepalive", newSVuv(count(&t->closed[SR_CLOSED_IDLE])));
-    (void)hv_stores(hv, "write", newSVuv(count(&t->closed[SR_CLOSED_WRITE])));
     for (unsigned i = 0; i < SR_LIMITS; i++)
         store(aTHX_ hv, sr_limit_name((sr_limit)i), &t->limited[i]);
+    UV write = count(&t->closed[SR_CLOSED_WRITE]) + count(&t->limited[SR_LIMIT_WRITE]);
+    (void)hv_stores(hv, "write", newSVuv(write));
     return newRV_noinc((SV *)hv);
 }
 

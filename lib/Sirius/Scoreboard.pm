@@ -573,7 +573,7 @@ Lines of the access log that could not be written.
 =item C<limits>
 
 Expired time limits: C<header>, C<body>, C<write>, C<keepalive>, C<queue>, C<request> and C<stream>. The first four are in C<closed>
-as well.
+as well, but for the C<write> of a single stream of HTTP/2.
 
 =item C<edge_exits>
 

@@ -91,10 +91,12 @@ static void slow_body(sr_engine *e, sr_exchange *x, int64_t at)
 /* The connection goes on, and a worker that waits for this client is free. */
 static void stream_stalled(sr_engine *e, sr_exchange *x, int64_t at)
 {
-    if (late(e, at, LATE_NS))
+    if (late(e, at, LATE_NS)) {
         sr_deadline_set_exchange(e, x, SR_DEADLINE_STALL);
-    else
-        x->conn->protocol->cut(e, x);
+        return;
+    }
+    sr_counters_add(&e->row->counters.limited[SR_LIMIT_WRITE], 1);
+    x->conn->protocol->cut(e, x);
 }
 
 static void expire_exchange(sr_engine *e, sr_exchange *x, sr_deadline_kind kind, int64_t at)

@@ -151,6 +151,7 @@ const char *sr_limit_name(sr_limit which)
         [SR_LIMIT_QUEUE] = "queue",
         [SR_LIMIT_REQUEST] = "request",
         [SR_LIMIT_STREAM] = "stream",
+        [SR_LIMIT_WRITE] = "write",
     };
     return names[which];
 }

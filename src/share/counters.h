@@ -93,11 +93,12 @@ typedef enum sr_flood {
     SR_FLOODS,
 } sr_flood;
 
-/* Time limits that are not a reason in sr_closed. */
+/* Time limits that are not a reason in sr_closed, or not only. */
 typedef enum sr_limit {
     SR_LIMIT_QUEUE,   /* --queue-timeout: no worker was free */
     SR_LIMIT_REQUEST, /* --request-timeout: the response had not begun */
     SR_LIMIT_STREAM,  /* --stream-timeout: a response that had begun made no progress */
+    SR_LIMIT_WRITE,   /* --write-timeout of a stream, whose connection goes on */
     SR_LIMITS,
 } sr_limit;
 

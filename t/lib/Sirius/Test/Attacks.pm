@@ -63,6 +63,7 @@ my $LARGE
 #   flood         the reason that is counted; goaway is ENHANCE_YOUR_CALM then
 #   goaway        the error that ends the connection. Without, it goes on, or a time limit ends it
 #   reset         the error that resets streams
+#   limit         the time limit that is counted
 #   closed        the reason of closing, as a counter has it
 #   refused       the reason of refusals, as a counter has it
 #   answers       how many streams have to end
@@ -182,13 +183,15 @@ my @ATTACKS = (
     {   name  => 'a window of 0',
         setup => frame( 'SETTINGS', 0, 0, pack 'nN', 4, 0 )
             . join( '', map { head( $_, '/big' ) } streams( 0, 100 ) ),
-        reset => 'INTERNAL_ERROR'
+        reset => 'INTERNAL_ERROR',
+        limit => 'write'
     },
     {   name  => 'a window that ends before the last byte',
         setup => frame( 'SETTINGS', 0, 0, pack 'nN', 4, 199_999 )
             . frame( 'WINDOW_UPDATE', 0, 0, int4( 1 << 30 ) )
             . join( '', map { head( $_, '/big' ) } streams( 0, 100 ) ),
-        reset => 'INTERNAL_ERROR'
+        reset => 'INTERNAL_ERROR',
+        limit => 'write'
     },
     {   name   => 'a head that does not end',
         setup  => head( 1, '/', flags => 1 ),
