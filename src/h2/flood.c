@@ -101,6 +101,8 @@ bool sr_flood_frame(sr_session *s, sr_bytes frame)
         if (len > padding || flags & NGHTTP2_FLAG_END_STREAM)
             return true;
     }
+    if (type == NGHTTP2_RST_STREAM && sr_cidrs_have(&s->engine->config.trusted, &s->conn->peer))
+        return true; /* a proxy speaks for many clients, who may give up together */
     if (type == PRIORITY_UPDATE)
         return spend(s, COST_FRAME, SR_FLOOD_PRIORITY);
     if (type >= sizeof PRICES / sizeof *PRICES)

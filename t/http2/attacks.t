@@ -21,7 +21,7 @@ sub {
     if ( \$path eq '/hold' ) { for ( 1 .. 6000 ) { last if -e "$dir/go"; sleep 0.01 } }
     sleep 1 if \$path eq '/slow';
     1 while \$env->{'psgi.input'}->read( my \$body, 65_536 );
-    [ 200, [], [ \$path eq '/big' ? 'x' x 200_000 : 'hello' ] ];
+    [ 200, [], [ \$path eq '/many' ? 'x' x 10_000_000 : \$path eq '/big' ? 'x' x 200_000 : 'hello' ] ];
 }
 APP
 
@@ -63,11 +63,12 @@ for my $attack ( Sirius::Test::Attacks->all ) {
             sub { my $memory = $server->memory($edge); $most = $memory if $memory > $most } );
         my $goaway = $attack->{flood} ? 'ENHANCE_YOUR_CALM' : $attack->{goaway};
         is $seen->{goaway}, $goaway, $goaway ? 'the connection ends' : 'no GOAWAY';
-        ok counted( $then, floods => $attack->{flood} ),  'counted'                 if $attack->{flood};
-        ok counted( $then, closed => $attack->{closed} ), $attack->{closed}         if $attack->{closed};
-        ok $seen->{ended},                                'the connection ends'     if $attack->{closed};
-        ok $seen->{resets}{ $attack->{reset} },           'streams are reset'       if $attack->{reset};
-        ok counted( $then, refusals => @{$attack}{qw(refused answers)} ), 'refused' if $attack->{refused};
+        ok counted( $then, floods => $attack->{flood} ),  'counted'                   if $attack->{flood};
+        ok counted( $then, limits => $attack->{limit} ),  'the time limit is counted' if $attack->{limit};
+        ok counted( $then, closed => $attack->{closed} ), $attack->{closed}           if $attack->{closed};
+        ok $seen->{ended},                                'the connection ends'       if $attack->{closed};
+        ok $seen->{resets}{ $attack->{reset} },           'streams are reset'         if $attack->{reset};
+        ok counted( $then, refusals => @{$attack}{qw(refused answers)} ), 'refused'   if $attack->{refused};
         cmp_ok $seen->{ends}, '>=', $attack->{answers}, 'streams end' if $attack->{answers};
         $normal->open( $stream, 'GET /' );
         is $normal->await( 'HEADERS', $stream )->{status}, 200, 'another client is served';
@@ -80,6 +81,27 @@ cmp_ok $more, '<', 64 * 1024, "memory of the edge: at most $most KiB";
 like $server->log, qr/warn: HTTP\/2 connection of 127\.0\.0\.1:\d+ ended: too many PING frames$/m, 'logged';
 my @lines = $server->log =~ /too many errors for which/g;
 is scalar(@lines), 1, 'a line in 10 seconds for each reason';
+
+subtest 'what brings something' => sub {
+    my $client = client()->greet( [ 4, 20_000 ] );
+    $client->open( 1, 'GET /many' );
+    my $got = 0;
+    while ( $got < 10_000_000 and my $frame = $client->frame(10) ) {
+        next if $frame->{type} ne 'DATA';
+        my $n = length $frame->{payload} or last;
+        $got += $n;
+        $client->send( join '', map { $client->make( 'WINDOW_UPDATE', 0, $_, pack 'N', $n ) } 0, 1 );
+    }
+    is $got, 10_000_000, 'windows are opened for each frame, small ones too';
+    my $ping   = $client->make( 'PING', 0, 0, 'x' x 8 );
+    my $served = 0;
+    for my $n ( 1 .. 600 ) {
+        $client->open( 1 + 2 * $n, 'GET /' );
+        $client->send( $ping x 2 );
+        $served++ if ( $client->await( 'HEADERS', 1 + 2 * $n )->{status} // 0 ) == 200;
+    }
+    is $served, 600, 'each request comes with two PING frames';
+};
 
 subtest 'requests that are cancelled while they wait' => sub {
     my @busy = map { client()->greet->open( 1, 'GET /hold' ) } 1 .. 3;
@@ -115,6 +137,21 @@ subtest 'requests that wait when the client makes an error of the connection' =>
     unlink "$dir/go", "$dir/held";
 };
 $server->stop;
+
+subtest 'a proxy' => sub {
+    $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN, qw(--workers 2 --trust-proxy 127.0.0.1) );
+    my $client = client()->greet;
+    for my $chunk ( 0 .. 19 ) {
+        $client->send(
+            join '',
+            map { Sirius::Test::Attacks::head( $_, '/' ) . $client->make( 'RST_STREAM', 0, $_, pack 'N', 8 ) }
+                Sirius::Test::Attacks::streams( $chunk, 100 )
+        );
+    }
+    $client->open( 4001, 'GET /' );
+    is $client->await( 'HEADERS', 4001 )->{status}, 200, 'may cancel many requests';
+    $server->stop;
+};
 
 subtest 'requests that are cancelled while they run' => sub {
     $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN, qw(--workers 140) );
