@@ -7,11 +7,9 @@
 #include "../conn/deadline.h"
 #include "../conn/extra.h"
 #include "../conn/send.h"
-#include "../conn/trouble.h"
 #include "../net/descriptors.h"
 #include "priority.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* --- the body, as nghttp2 asks for it --- */
@@ -176,29 +174,12 @@ void sr_h2_piece(sr_engine *e, sr_exchange *x, sr_bytes body, bool last)
     more(st);
 }
 
-/*
- * Whether its connection has to do with the files that it has, as the last descriptors of this process are in use. With 128 streams each, few
- * connections would leave none to others.
- */
-static bool has_enough(sr_engine *e, const sr_exchange *x, int fd)
-{
-    const sr_exchange *o = fd < e->capacity.scarce ? NULL : x->conn->exchange;
-    for (; o; o = o->older) {
-        const sr_h2_stream *st = o->stream;
-        if (o == x || !st->out || st->out->fd < 0)
-            continue;
-        sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, EMFILE);
-        return true;
-    }
-    return false;
-}
-
 void sr_h2_file(sr_engine *e, sr_exchange *x, const sr_content *content)
 {
     sr_h2_stream *st = x->stream;
     uint64_t length = content->length;
     x->active_at = e->now;
-    if (x->left && has_enough(e, x, content->fd)) {
+    if (x->left && sr_stream_has_enough(e, x, content->fd)) {
         x->broken = true;
         x->left = 0;
         more(st);

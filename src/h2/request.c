@@ -283,6 +283,7 @@ void sr_body_arrived(sr_session *s, sr_h2_stream *st, sr_bytes data)
     sr_engine *e = s->engine;
     sr_exchange *x = st->exchange;
     sr_body *b = x->body;
+    bool filed = b->fd >= 0;
     b->received += data.len;
     if (!sr_slowest_has_room(e, s->conn, b, data.len)) {
         sr_h2_refuse(e, x, 507, SR_REFUSED_TEMPORARY, NULL);
@@ -291,6 +292,8 @@ void sr_body_arrived(sr_session *s, sr_h2_stream *st, sr_bytes data)
     if (sr_body_store(b, &e->config, data) == SR_BODY_BAD) {
         sr_spools_failed(e, b->err);
         sr_h2_refuse(e, x, b->status, sr_account_fault(b->status), b->why);
+    } else if (b->fd >= 0 && !filed && sr_stream_has_enough(e, x, b->fd)) {
+        sr_h2_refuse(e, x, 503, SR_REFUSED_DESCRIPTORS, NULL);
     }
 }
 
@@ -336,6 +339,7 @@ void sr_request_give(sr_session *s, sr_task *task)
         task->body_length = b->length;
         task->body = sr_bytes_of(sr_buffer_len(&b->mem) ? sr_buffer_at(&b->mem) : "", sr_buffer_len(&b->mem));
         task->body_fd = sr_body_take(b);
+        st->filed = task->body_fd >= 0;
     }
 }
 

@@ -2,6 +2,9 @@
 
 #include "state.h"
 
+#include "../conn/trouble.h"
+
+#include <errno.h>
 #include <stdlib.h>
 
 sr_h2_stream *sr_stream_new(sr_session *s, int32_t id)
@@ -44,6 +47,19 @@ void sr_stream_drop_output(sr_h2_stream *st)
     st->session->engine->pending -= sr_output_memory(st->out);
     sr_output_free(st->out);
     st->out = NULL;
+}
+
+bool sr_stream_has_enough(sr_engine *e, const sr_exchange *x, int fd)
+{
+    const sr_exchange *o = fd < e->capacity.scarce ? NULL : x->conn->exchange;
+    for (; o; o = o->older) {
+        const sr_h2_stream *st = o->stream;
+        if (o == x || !(st->filed || (st->out && st->out->fd >= 0) || (o->body && o->body->fd >= 0)))
+            continue;
+        sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, EMFILE);
+        return true;
+    }
+    return false;
 }
 
 void sr_stream_free(sr_h2_stream *st)

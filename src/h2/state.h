@@ -31,6 +31,7 @@ typedef struct sr_h2_stream {
     int32_t id;
     bool ended;    /* the client sends no more */
     bool taken;    /* the edge has the request */
+    bool filed;    /* with its body in a file */
     bool answered; /* the head of the response was given to nghttp2 */
     bool deferred; /* nghttp2 asks for no more until it is told that there is more */
     bool last;     /* the edge has ended the response */
@@ -91,6 +92,12 @@ struct sr_session {
 /* In the list of its session. NULL: no memory. */
 sr_h2_stream *sr_stream_new(sr_session *s, int32_t id);
 void sr_stream_free(sr_h2_stream *st); /* its exchange is over */
+
+/*
+ * Whether the connection of this exchange, which has just opened that file, has to do with the files that it has beside it, as the last
+ * descriptors of this process are in use. With 128 streams each, few connections would leave none to others.
+ */
+bool sr_stream_has_enough(sr_engine *e, const sr_exchange *x, int fd);
 
 /* What is kept of the body of its response is sent, or nobody wants it. */
 void sr_stream_drop_output(sr_h2_stream *st);

@@ -153,6 +153,30 @@ subtest 'a proxy' => sub {
     $server->stop;
 };
 
+subtest 'uploads that hold the descriptors' => sub {
+    $server = Sirius::Test::Server->start(
+        app     => $APP,
+        command =>
+            [ 'sh', '-c', 'ulimit -n 200; exec "$@"', 'sh', $^X, "$Sirius::Test::Server::ROOT/bin/sirius" ],
+        args => [ @Sirius::Test::HTTP2::LISTEN, qw(--workers 2 --body-memory 1000) ]
+    );
+    my $then   = totals();
+    my @greedy = map { client()->greet } 1 .. 3;
+    for my $client (@greedy) {
+        $client->send(
+            join '',
+            map { Sirius::Test::Attacks::post($_) . $client->make( 'DATA', 0, $_, 'x' x 1001 ) }
+                Sirius::Test::Attacks::streams( 0, 100 )
+        );
+    }
+    ok counted( $then, refusals => 'descriptors', 100 ), 'they get no more of the last ones';
+    my $client = client();
+    is $client->ask('GET /')->{status},                      200, 'which others need';
+    is $client->ask( 'POST /', {}, 'x' x 10_000 )->{status}, 200, 'also for their bodies';
+    close $_->{socket} for @greedy;
+    $server->stop;
+};
+
 subtest 'requests that are cancelled while they run' => sub {
     $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN, qw(--workers 140) );
     my $then   = totals();
