@@ -122,6 +122,8 @@ HV *sirius_board_edge(pTHX_ const sr_row *r)
     (void)hv_stores(hv, "bytes", newSVuv(count(&r->counters.bytes)));
     (void)hv_stores(hv, "connections", newSVuv(count(&r->connections)));
     (void)hv_stores(hv, "idle", newSVuv(count(&r->idle)));
+    (void)hv_stores(hv, "http2", newSVuv(count(&r->http2)));
+    (void)hv_stores(hv, "streams", newSVuv(count(&r->streams)));
     (void)hv_stores(hv, "spooled", newSVuv(count(&r->spooled)));
     (void)hv_stores(hv, "waiting", newSVuv(count(&r->waiting)));
     (void)hv_stores(hv, "waiting_since", newSVnv(seconds(since)));
@@ -281,6 +283,11 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "files_missing", newSVuv(count(&t.files_missing)));
     (void)hv_stores(hv, "accepted", newSVuv(count(&t.accepted)));
     (void)hv_stores(hv, "paused", newSVuv(count(&t.paused)));
+    (void)hv_stores(hv, "http2", newSVuv(count(&t.http2)));
+    (void)hv_stores(hv, "goaways", newSVuv(count(&t.goaways)));
+    (void)hv_stores(hv, "streams", newSVuv(count(&t.streams)));
+    (void)hv_stores(hv, "streams_cancelled", newSVuv(count(&t.streams_cancelled)));
+    (void)hv_stores(hv, "streams_reset", newSVuv(count(&t.streams_reset)));
     (void)hv_stores(hv, "handshakes", newSVuv(count(&t.handshakes)));
     (void)hv_stores(hv, "handshakes_failed", failed(aTHX_ & t));
     (void)hv_stores(hv, "closed", closed(aTHX_ & t));

@@ -46,7 +46,7 @@ sub snapshot {
     my $board = ref $self ? $self : $self->current || Carp::croak('this process does not belong to a server');
     my $totals  = $board->totals;
     my $reload  = $board->reload;
-    my %sum     = ( connections => 0, idle => 0, spooled => 0, waiting => 0 );
+    my %sum     = map  { $_ => 0 } qw(connections http2 idle spooled streams waiting);
     my @workers = grep { $_->{pid} > 0 }    # it may have ended just now
         map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
     if ( !$option{quick} ) {
@@ -232,7 +232,7 @@ Returns a hash about the edge process with that number, counted from 0, or nothi
 
 C<number>, C<pid>, C<state>, which is C<starting>, C<idle>, C<busy>, C<draining> or C<hanging>; C<hangs_since> (monotonic seconds; 0
 if it does not hang); C<started> (monotonic seconds); C<connections>, how many are open, and C<idle>, how many of them are
-idle; C<spooled>, the bytes of its temporary files; C<waiting>, how many requests are waiting for a worker, and C<waiting_since>, when the first of them was complete (monotonic
+idle; C<http2>, how many speak HTTP/2, with how many C<streams>; C<spooled>, the bytes of its temporary files; C<waiting>, how many requests are waiting for a worker, and C<waiting_since>, when the first of them was complete (monotonic
 seconds; 0 if none is waiting); C<accepted> connections and C<bytes> sent, by all edges with this number so far; C<cpu>, CPU time in
 seconds; C<rss>, resident memory in bytes.
 
@@ -434,8 +434,8 @@ See L</lanes>.
 
 =item C<connections>
 
-How many are C<open>, C<idle>, and C<waiting>, that is with a complete request that waits for a worker. C<spooled> is the size of all
-temporary files.
+How many are C<open>, C<idle>, and C<waiting>, that is with a complete request that waits for a worker. How many speak C<http2>, and how
+many requests of these, C<streams>, are not over. C<spooled> is the size of all temporary files.
 
 =item C<edges>
 
@@ -543,6 +543,14 @@ C<empty-data>, C<other> (frames without an effect) and C<unread> (it does not re
 =item C<paused>
 
 Times that an edge has accepted no connection for a tenth of a second because descriptors or memory were short.
+
+=item C<http2>, C<goaways>
+
+Connections that have spoken HTTP/2, and those of them that were told to end (GOAWAY).
+
+=item C<streams>, C<streams_cancelled>, C<streams_reset>
+
+Requests of these, and how many were reset by the client, or by the server for an error.
 
 =item C<handshakes>
 

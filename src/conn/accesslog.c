@@ -61,6 +61,7 @@ static sr_logoutcome outcome_of(const sr_engine *e, const sr_exchange *x, bool a
         .aborted = aborted,
         .kept = c->state == SR_CONN_STREAMS || (c->state == SR_CONN_FLUSH && !c->close_after),
         .nth = c->requests ? c->requests - 1 : 0,
+        .stream = x->stream_number,
     };
 }
 

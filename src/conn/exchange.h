@@ -22,6 +22,7 @@ typedef struct sr_exchange {
     void *stream;                       /* private to the protocol */
     struct sr_exchange *older, **place; /* of the connection: the one before it; what points to this one */
     sr_deadline deadline;               /* of its body, the queue, the call, the stream */
+    uint32_t stream_number;             /* of the stream, from 1; 0: the protocol has none */
     uint32_t slot;                      /* slot + 1 of the request in the queue; 0: it is not there */
 
     /* the request */

@@ -241,6 +241,7 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
         return;
     }
     x->stream = st;
+    x->stream_number = (uint32_t)st->id;
     x->version = SR_HTTP_2;
     sr_h2_priority_request(st);
     x->urgency = st->priority.urgency;

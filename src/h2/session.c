@@ -83,6 +83,8 @@ static int received(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     sr_session *s = with;
     if (f->hd.type == NGHTTP2_PING && f->hd.flags & NGHTTP2_FLAG_ACK)
         s->acked = s->warned;
+    if (f->hd.type == NGHTTP2_RST_STREAM)
+        sr_counters_add(&s->engine->row->counters.streams_cancelled, 1);
     if (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA) {
         sr_h2_priority_update(s, f);
         return 0;
@@ -107,14 +109,24 @@ static bool is_open(nghttp2_session *ng, int32_t id)
            nghttp2_session_get_remote_window_size(ng) > 0;
 }
 
+static void count_sent(sr_session *s, const nghttp2_frame *f)
+{
+    sr_counters *count = &s->engine->row->counters;
+    if (f->hd.type == NGHTTP2_GOAWAY &&
+        f->goaway.last_stream_id != INT32_MAX) /* that one announces another */
+        sr_counters_add(&count->goaways, 1);
+    if (f->hd.type != NGHTTP2_RST_STREAM)
+        return;
+    sr_counters_add(&count->streams_reset, f->rst_stream.error_code != NGHTTP2_NO_ERROR);
+    sr_numbers_reset(s, f->hd.stream_id);
+    sr_flood_reset(s, f->rst_stream.error_code);
+}
+
 static int sent(nghttp2_session *ng, const nghttp2_frame *f, void *with)
 {
     sr_h2_stream *st = f->hd.stream_id ? nghttp2_session_get_stream_user_data(ng, f->hd.stream_id) : NULL;
     sr_session *s = with;
-    if (f->hd.type == NGHTTP2_RST_STREAM) {
-        sr_numbers_reset(s, f->hd.stream_id);
-        sr_flood_reset(s, f->rst_stream.error_code);
-    }
+    count_sent(s, f);
     if (!st || (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA))
         return 0;
     st->sent += FRAME_HEAD + f->hd.length;
@@ -223,6 +235,8 @@ bool sr_session_begin(sr_engine *e, sr_conn *c)
     sr_link_init(&s->streams);
     sr_flood_begin(s);
     c->session = s;
+    sr_counters_add(&e->row->counters.http2, 1);
+    sr_counters_add(&e->row->http2, 1);
     if (!callbacks() || server_new(s) != 0 || !settings(s)) {
         sr_session_free(c);
         return false;
@@ -246,6 +260,7 @@ void sr_session_free(sr_conn *c)
     while (!sr_link_alone(&s->run_on))
         sr_link_remove(s->run_on.next);
     sr_link_remove(&c->due);
+    sr_counters_add(&s->engine->row->http2, (uint64_t)-1);
     nghttp2_session_del(s->ng);
     sr_head_free(s);
     free(s);

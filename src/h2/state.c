@@ -17,6 +17,8 @@ sr_h2_stream *sr_stream_new(sr_session *s, int32_t id)
     sr_link_init(&st->link);
     sr_link_append(&s->streams, &st->link);
     s->n_streams++;
+    sr_counters_add(&s->engine->row->counters.streams, 1);
+    sr_counters_add(&s->engine->row->streams, 1);
     return st;
 }
 
@@ -70,6 +72,7 @@ void sr_stream_free(sr_h2_stream *st)
     sr_link_remove(&st->link);
     s->n_streams--;
     s->n_detached -= st->detached;
+    sr_counters_add(&s->engine->row->streams, (uint64_t)-1);
     if (s->complete == st)
         s->complete = NULL;
     free(st);

@@ -128,6 +128,8 @@ static bool add_late(const sr_logformat *f, const sr_logitem *item, const sr_log
         const char *how = outcome->aborted ? "X" : outcome->kept ? "+" : "-";
         return f->json ? sr_logtext_json(out, sr_bytes_of(how, 1)) : sr_buffer_add(out, how, 1);
     }
+    case SR_LOG_STREAM:
+        return outcome->stream ? sr_logtext_number(out, outcome->stream) : add_unknown(f, out);
     case SR_LOG_NTH:
         return outcome->nth == SR_LOG_NTH_UNKNOWN ? add_unknown(f, out)
                                                   : sr_logtext_number(out, outcome->nth);

@@ -47,6 +47,7 @@ typedef enum sr_logkind {
     SR_LOG_APP,          /* %{app}D */
     SR_LOG_CONNECTION,   /* %X: X cut, + kept, - closed */
     SR_LOG_NTH,          /* %k */
+    SR_LOG_STREAM,       /* %{stream}x, of HTTP/2 */
 } sr_logkind;
 
 typedef struct sr_logitem {
@@ -100,7 +101,8 @@ typedef struct sr_logoutcome {
     uint64_t body_bytes, bytes;         /* SR_LOG_BYTES_UNKNOWN */
     int64_t total_ns, queue_ns, app_ns; /* below 0: unknown */
     bool aborted, kept;
-    uint32_t nth; /* request of its connection, from 0; SR_LOG_NTH_UNKNOWN */
+    uint32_t nth;    /* request of its connection, from 0; SR_LOG_NTH_UNKNOWN */
+    uint32_t stream; /* 0: there is none */
 } sr_logoutcome;
 
 /*

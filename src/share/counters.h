@@ -154,7 +154,12 @@ typedef struct sr_counters {
     _Atomic uint64_t files_unchanged;      /* of these, 304 */
     _Atomic uint64_t files_missing;        /* of these, 404 */
     _Atomic uint64_t accepted;             /* connections */
-    _Atomic uint64_t paused; /* times that none was accepted for 100 ms, for lack of descriptors or memory */
+    _Atomic uint64_t paused;  /* times that none was accepted for 100 ms, for lack of descriptors or memory */
+    _Atomic uint64_t http2;   /* connections that have spoken HTTP/2 */
+    _Atomic uint64_t goaways; /* of these, that were told to end: by GOAWAY */
+    _Atomic uint64_t streams; /* of these, requests that have begun */
+    _Atomic uint64_t streams_cancelled;   /* of these, reset by the client */
+    _Atomic uint64_t streams_reset;       /* reset by the server, with an error */
     _Atomic uint64_t handshakes;          /* of TLS, that have succeeded */
     _Atomic uint64_t failed[SR_FAILURES]; /* handshakes of TLS */
     _Atomic uint64_t closed[SR_CLOSED_REASONS];

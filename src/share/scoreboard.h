@@ -80,6 +80,8 @@ typedef struct sr_row {
     _Atomic uint32_t generation;   /* of the program that the worker runs; set by who claims the row */
     _Atomic uint64_t connections;  /* of an edge: open now */
     _Atomic uint64_t idle;         /* of an edge: how many of them are between two requests */
+    _Atomic uint64_t http2;        /* of an edge: connections that speak HTTP/2 */
+    _Atomic uint64_t streams;      /* of an edge: requests of these that are not over */
     _Atomic uint64_t spooled;      /* of an edge: bytes of its temporary files */
     _Atomic uint64_t waiting;      /* of an edge: complete requests that wait for a worker */
     _Atomic int64_t since;         /* monotonic ns of the last change between idle and busy */
@@ -137,7 +139,7 @@ typedef struct sr_row_request {
  * Two builds can run beside each other, during an update, if they agree in this number. Increase the first part
  * when the place or the meaning of a field changes; the second is of sizes.
  */
-enum { SR_SCOREBOARD_LAYOUT = 24 << 24 | (sizeof(sr_row) + sizeof(sr_paths) + sizeof(sr_exceptions)) };
+enum { SR_SCOREBOARD_LAYOUT = 25 << 24 | (sizeof(sr_row) + sizeof(sr_paths) + sizeof(sr_exceptions)) };
 
 typedef struct sr_board {      /* the memory */
     uint32_t layout;           /* SR_SCOREBOARD_LAYOUT; the first field in every layout */

@@ -306,6 +306,30 @@ sub of_tls {
     return text($snapshot);
 }
 
+sub of_http2 {
+    my $snapshot = Sirius::Test::Snapshot->of;
+    @{ $snapshot->{connections} }{qw(http2 streams)}                                    = ( 3, 40 );
+    @{ $snapshot->{totals} }{qw(http2 goaways streams streams_cancelled streams_reset)} = ( 9, 6, 500, 7, 2 );
+    return text($snapshot);
+}
+
+subtest 'HTTP/2' => sub {
+    my $samples = samples( of_http2() );
+    is_deeply {
+        map { $_ => $samples->{$_} } grep { /http2/ && !/floods/ } keys %$samples
+    },
+        {
+        sirius_http2_connections                        => 3,
+        sirius_http2_streams                            => 40,
+        sirius_http2_connections_total                  => 9,
+        sirius_http2_goaways_total                      => 6,
+        sirius_http2_streams_total                      => 500,
+        'sirius_http2_streams_reset_total{by="client"}' => 7,
+        'sirius_http2_streams_reset_total{by="server"}' => 2,
+        },
+        'connections and streams, now and in all';
+};
+
 subtest 'TLS' => sub {
     my $samples = samples( of_tls() );
     is $samples->{sirius_tls_handshakes_total}, 33, 'handshakes';
@@ -364,7 +388,8 @@ subtest 'Commands beside the workers' => sub {
 
 subtest 'The manual' => sub {
     my %told = slurp('docs/OBSERVABILITY.md') =~ /^\| `(sirius_\w+)(?:\{[\w,]+\})?` \| (\w+) \|/mg;
-    my %are  = ( $text . of_beside() . of_edges() . of_lanes() . of_tls() ) =~ /^# TYPE (\S+) (\S+)$/mg;
+    my %are  = ( $text . of_beside() . of_edges() . of_http2() . of_lanes() . of_tls() )
+        =~ /^# TYPE (\S+) (\S+)$/mg;
     is_deeply \%told, \%are, 'has all of them, of the right type, and no other';
     my %used = map { $_ => 1 }
         map {s/_(?:bucket|sum|count)\z//r} slurp('docs/OBSERVABILITY.md') =~ /\b(sirius_\w+)/g;

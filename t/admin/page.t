@@ -134,6 +134,17 @@ subtest 'Edges' => sub {
     ok comes(q{document.querySelector('#edges').hidden}), 'and gone';
 };
 
+subtest 'HTTP/2' => sub {
+    my $snapshot = Sirius::Test::Snapshot->of_edges( now => ++$now );
+    $snapshot->{totals}{http2} = 700;
+    @{ $snapshot->{connections} }{qw(http2 streams)} = ( 5, 12 );
+    rename spew( "$file.new", JSON::PP->new->utf8->encode($snapshot) ), $file or die $!;
+    ok comes(q{document.querySelector('#accepted').textContent.includes('Streams now')}), 'its connections';
+    is text('#accepted'), 'Accepted900Open now40HTTP/2700HTTP/2, open now5Streams now12Floods over HTTP/23',
+        'and streams';
+    show( { state => 'busy' }, {}, {}, {} );
+};
+
 # The cells of a row
 sub row {
     my ( $table, $row ) = @_;

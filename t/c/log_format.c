@@ -58,7 +58,8 @@ static const sr_logoutcome all = {.status = 200,
                                   .queue_ns = 12345,
                                   .app_ns = 999,
                                   .kept = true,
-                                  .nth = 7};
+                                  .nth = 7,
+                                  .stream = 5};
 
 static sr_logformat *compiled(const char *format, size_t len)
 {
@@ -147,6 +148,8 @@ static void items(void)
 {
     is_line("%{request-id}x %{traceparent}x", &all, "shop-1 -");
     is_line("%s \"%{refused}x\"", &all, "200 \"no Host\"");
+    is_line("%k %{stream}x", &all, "7 5");
+    is_line("%{stream}x", &nothing, "-");
     is_line("%h %a %l %u|%r|%m|%{uri}r|%H", &all,
             "127.0.0.1 127.0.0.1 - -|GET /a?b=c HTTP/1.1|GET|/a?b=c|HTTP/1.1");
     is_line("%U%q %v %V %p %P", &all, "/a?b=c localhost example.com 80 4711");

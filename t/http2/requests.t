@@ -31,6 +31,10 @@ my %of = (
     '/stream' => sub {
         sub { my $out = shift->( [ 200, [] ] ); $out->write("part $_\n") for 1 .. 3; $out->close }
     },
+    '/hints' => sub {
+        $_[0]{'psgix.informational'}->( 103, [ Link => "</$_.css>" ] ) for 1, 2;
+        [ 200, [], ['after hints'] ];
+    },
     '/short' => sub { [ 200, [ 'Content-Length' => 100 ], ['too little'] ] },
     '/cut'   => sub { sub { my $out = shift->( [ 200, [] ] ); $out->write('a' x 100); die "within\n" } },
 );
@@ -52,6 +56,16 @@ subtest 'the environment' => sub {
     unlike $env, qr/^psgix\.io=/m,      'no socket, as others use it as well';
     unlike $env, qr/^CONTENT_LENGTH=/m, 'no content';
     unlike $env, qr/^HTTP_:|^:/m,       'no pseudo-header';
+};
+
+subtest 'early hints' => sub {
+    my $frames = Sirius::Test::HTTP2->new( $server->address )->greet;
+    $frames->open( 1, 'GET /hints' );
+    my @heads = map { $frames->await( 'HEADERS', 1 ) } 1 .. 3;
+    is join( q{ }, map { $_->{flags} & 1 } @heads ),                          '0 0 0', 'three heads';
+    is scalar( grep { defined $_->{status} && $_->{status} == 200 } @heads ), 1,       'one of them the last';
+    is $heads[2]{status},                      200,           'which comes after the hints';
+    is $frames->await( 'DATA', 1 )->{payload}, 'after hints', 'with the body';
 };
 
 subtest 'responses' => sub {

@@ -26,8 +26,9 @@ is_deeply [ $board->occupied ], [], 'nobody is there';
 
 subtest 'a snapshot' => sub {
     my $got = Sirius::Scoreboard->snapshot;
-    is_deeply $got->{workers},                                                           [], 'no worker';
-    is_deeply $got->{connections}, { open => 0, idle => 0, spooled => 0, waiting => 0 }, 'no connection';
+    is_deeply $got->{workers}, [], 'no worker';
+    is_deeply $got->{connections}, { map { $_ => 0 } qw(http2 idle open spooled streams waiting) },
+        'no connection';
     is_deeply [ @{$got}{qw(wanted stopping)} ], [ 0, 0 ], 'nothing asked';
     is_deeply $got->{reload},
         { certificates => [], crls => [], map { $_ => 0 } qw(failed loading loading_since ok) },
@@ -35,7 +36,8 @@ subtest 'a snapshot' => sub {
     cmp_ok abs( $got->{time} - time ), '<', 60, 'when';
     is_deeply $got->{totals}, {
         (   map { $_ => 0 }
-                qw(aborted accepted bytes files files_bytes files_missing files_unchanged given handshakes log_lost lost paused refused requests slow taken)
+                qw(aborted accepted bytes files files_bytes files_missing files_unchanged given goaways handshakes http2 log_lost lost paused refused requests slow
+                streams streams_cancelled streams_reset taken)
         ),
         refusals => {
             map { $_ => 0 }
@@ -142,7 +144,9 @@ subtest 'edges' => sub {
     like error( sub { $with->edge_exited('boredom') } ), qr/there is no cause 'boredom'/, 'no such cause';
     my $row = $with->edge_row(1);
     is_deeply [ sort keys %$row ],
-        [qw(accepted bytes connections hangs_since idle pid spooled started state waiting waiting_since)],
+        [
+        qw(accepted bytes connections hangs_since http2 idle pid spooled started state streams waiting waiting_since)
+        ],
         'what there is of one';
     is $row->{pid}, 0, 'that does not run';
     like error( sub { $with->edge_row(2) } ), qr/there is no edge 2/, 'no such place';

@@ -96,6 +96,15 @@ Queue        3 in it
 PICTURE
 };
 
+subtest 'HTTP/2' => sub {
+    my $status = status( 0, 0 );
+    @{ $status->{connections} }{qw(http2 streams)} = ( 5, 12 );
+    is( ( lines($status) )[4],
+        'Connections  120 open, 110 idle, 3 waiting, 5 with HTTP/2, 12 streams',
+        'connections and streams'
+    );
+};
+
 subtest 'Files of --static are requests, too' => sub {
     my @status = ( status( 2, 500 ), status( 0, 0 ) );
     @{ $_->{totals} }{qw(files)} = 3000 for @status;

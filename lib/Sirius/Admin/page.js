@@ -360,6 +360,11 @@ function drawConnections({ totals, connections }) {
         ['Accepted', [show.count(totals.accepted)]],
         ...totals.given ? [['Moved to another edge', [show.count(totals.given)]]] : [],
         ['Open now', [show.count(connections.open)]],
+        ...totals.http2 ? [
+            ['HTTP/2', [show.count(totals.http2)]],
+            ['HTTP/2, open now', [show.count(connections.http2)]],
+            ['Streams now', [show.count(connections.streams)]],
+        ] : [],
         ...floods ? [['Floods over HTTP/2', [show.count(floods)], 'alarm']] : [],
     ]);
     drawCounts('closed', totals.closed, REASONS);

@@ -78,6 +78,13 @@ sub _computing {
         : ();
 }
 
+sub _connections {
+    my $connections = shift;
+    my %n           = map { $_ => _number( $connections->{$_} ) } qw(open idle waiting http2 streams);
+    my @words       = map {"$n{$_} $_"} qw(open idle waiting);
+    return @words, $n{http2} ? ( "$n{http2} with HTTP/2", "$n{streams} streams" ) : ();
+}
+
 sub _cut {
     my ( $width, $line ) = @_;
     $line =~ s/\s+\z//;
@@ -254,7 +261,7 @@ sub _summary {
         _labelled( Workers  => _number( $now->{wanted} ) . ' wanted', @states ),
         _labelled( Requests => $self->_requests,                      $self->_responses, "$sent/s sent" ),
         map( { _labelled( Edge => $self->_edge($_) ) } $self->_edges ),
-        _labelled( Connections => map { _number( $connections->{$_} ) . " $_" } qw(open idle waiting) ),
+        _labelled( Connections => _connections($connections) ),
         _labelled( Latency     => $self->_times('latency') ),
         _labelled( Queue       => $self->_times('queue'), _number( $connections->{waiting} ) . ' in it' ),
         map( { _labelled( Lane => $self->_lane($_) ) } $self->_lanes ),
