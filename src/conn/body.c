@@ -82,7 +82,7 @@ sr_body_result sr_body_store(sr_body *b, const sr_config *config, sr_bytes data)
         return sr_body_refuse(b, 413, SR_BODY_TOO_LARGE);
     b->length += data.len;
     b->pieces++;
-    if (!b->spooled && b->length <= config->body_memory)
+    if (!b->spooled && !b->crowded && b->length <= config->body_memory)
         return sr_buffer_add_bytes(&b->mem, data)
                    ? SR_BODY_MORE
                    : sr_body_refuse(b, 503, "there is no memory for the request body");
@@ -100,7 +100,7 @@ sr_body_result sr_body_store(sr_body *b, const sr_config *config, sr_bytes data)
 
 bool sr_body_spools(const sr_body *b, const sr_config *config, size_t more)
 {
-    return b->spooled || b->length + more > config->body_memory;
+    return b->spooled || b->crowded || b->length + more > config->body_memory;
 }
 
 int sr_body_take(sr_body *b)

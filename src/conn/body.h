@@ -15,6 +15,7 @@
 
 typedef struct sr_body {
     bool spooled;     /* the bytes are in fd, but for the last few, which are in mem until DONE */
+    bool crowded;     /* set by the caller: to the file at once, as the connection has much in memory */
     uint64_t length;  /* bytes collected */
     uint64_t written; /* bytes of the file */
     uint64_t pieces;  /* in which they came */

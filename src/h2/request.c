@@ -279,6 +279,25 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
 
 /* --- the body --- */
 
+enum {
+    CROWD_EACH = 16 * 1024,
+    CROWD_MAX = 1024 * 1024, /* bytes in memory, and at most CROWD_EACH of each body besides */
+};
+
+/*
+ * Whether the bodies of a connection have so much memory that the next bytes of this one go to a file. 128 of them would have 8 MiB,
+ * which no limit of connections foresees. Asked each CROWD_EACH bytes of a body.
+ */
+static bool crowded(const sr_session *s, const sr_body *b, size_t more)
+{
+    size_t all = 0;
+    if (b->spooled || (b->length + more) / CROWD_EACH == b->length / CROWD_EACH)
+        return b->crowded;
+    for (const sr_exchange *o = s->conn->exchange; o; o = o->older)
+        all += o->body ? sr_buffer_len(&o->body->mem) : 0;
+    return all > CROWD_MAX;
+}
+
 void sr_body_arrived(sr_session *s, sr_h2_stream *st, sr_bytes data)
 {
     sr_engine *e = s->engine;
@@ -286,6 +305,7 @@ void sr_body_arrived(sr_session *s, sr_h2_stream *st, sr_bytes data)
     sr_body *b = x->body;
     bool filed = b->fd >= 0;
     b->received += data.len;
+    b->crowded = crowded(s, b, data.len);
     if (!sr_slowest_has_room(e, s->conn, b, data.len)) {
         sr_h2_refuse(e, x, 507, SR_REFUSED_TEMPORARY, NULL);
         return;

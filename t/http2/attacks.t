@@ -20,8 +20,9 @@ sub {
     if ( \$path eq '/hold' ) { open my \$out, '>>', "$dir/held" or die; syswrite \$out, '.' }
     if ( \$path eq '/hold' ) { for ( 1 .. 6000 ) { last if -e "$dir/go"; sleep 0.01 } }
     sleep 1 if \$path eq '/slow';
-    1 while \$env->{'psgi.input'}->read( my \$body, 65_536 );
-    [ 200, [], [ \$path eq '/many' ? 'x' x 10_000_000 : \$path eq '/big' ? 'x' x 200_000 : 'hello' ] ];
+    my ( \$got, \$n ) = (0);
+    \$got += \$n while \$n = \$env->{'psgi.input'}->read( my \$body, 65_536 );
+    [ 200, [], [ \$path eq '/many' ? 'x' x 10_000_000 : \$path eq '/big' ? 'x' x 200_000 : \$got || 'hello' ] ];
 }
 APP
 
@@ -137,6 +138,24 @@ subtest 'requests that wait when the client makes an error of the connection' =>
     unlink "$dir/go", "$dir/held";
 };
 $server->stop;
+
+subtest 'bodies in memory' => sub {
+    $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN, qw(--workers 2) );
+    my $client = client()->greet;
+    my @data   = map { Sirius::Test::Attacks::post($_) . $client->make( 'DATA', 0, $_, 'x' x 16_000 ) x 3 }
+        Sirius::Test::Attacks::streams( 0, 100 );
+    $client->send( join '', @data );
+    ok until_true( 10, sub { $server->board->{connections}{spooled} > 2_000_000 } ),
+        'go to files when a connection has many';
+    $client->send( join '',
+        map { $client->make( 'DATA', 1, $_, 'end' ) } Sirius::Test::Attacks::streams( 0, 100 ) );
+    my $ends = 0;
+    while ( $ends < 100 and my $frame = $client->frame ) {
+        $ends++ if $frame->{type} eq 'DATA' && $frame->{payload} eq '48003';
+    }
+    is $ends, 100, 'and are complete';
+    $server->stop;
+};
 
 subtest 'a proxy' => sub {
     $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN, qw(--workers 2 --trust-proxy 127.0.0.1) );

@@ -56,6 +56,8 @@ my $FIELD = "\0\1a" . chr(100) . 'b' x 100;    # literal, not indexed
 my $LARGE
     = "\x40\1a\x7f" . chr( 4000 - 127 & 127 | 128 ) . chr( 4000 - 127 >> 7 ) . 'b' x 4000;    # into the table
 
+my $BODY = 'x' x 16_000;
+
 # name, and
 #   setup, chunk  frames: those at the beginning, and a sub that makes the i-th chunk of those that follow
 #   chunks        how many chunks; CHUNKS is the default
@@ -202,6 +204,12 @@ my @ATTACKS = (
         setup  => substr( head( 1, '/' ), 0, 12 ),
         hold   => 1,
         closed => 'header-timeout'
+    },
+    {   name    => 'bodies of 48 kB that do not end',
+        setup   => join( '', map { post($_) . frame( 'DATA', 0, $_, $BODY ) x 3 } streams( 0, 100 ) ),
+        hold    => 1,
+        refused => 'body-timeout',
+        answers => 100
     },
     {   name    => 'bodies that do not end',
         setup   => join( '', map { post($_) } streams( 0, 100 ) ),
