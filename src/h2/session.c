@@ -7,11 +7,11 @@
 #include "../conn/joined.h"
 #include "../conn/linger.h"
 #include "../conn/send.h"
+#include "allocator.h"
 #include "flood.h"
 #include "numbers.h"
 #include "priority.h"
 #include "request.h"
-#include "reserve.h"
 
 #include <stdlib.h>
 
@@ -219,8 +219,10 @@ static int server_new(sr_session *s)
     nghttp2_option_set_max_send_header_block_length(option, HEAD_MAX);
     sr_h2_priority_options(option);
     limits(s, option);
-    nghttp2_mem mem = sr_reserve_mem(s);
-    err = nghttp2_session_server_new3(&s->ng, callbacks(), s, option, &mem);
+    nghttp2_mem memory = sr_allocator(s);
+    nghttp2_session *ng = NULL;
+    err = nghttp2_session_server_new3(&ng, callbacks(), s, option, &memory);
+    s->ng = err ? NULL : ng;
     nghttp2_option_del(option);
     return err;
 }
@@ -310,6 +312,7 @@ static bool collect(sr_engine *e, sr_session *s)
         }
         if (n == 0)
             return false;
+        sr_allocator_copied();
     }
     return true;
 }

@@ -50,7 +50,7 @@ my %ORDER = (
         'spools engine identity extra trouble deadline client listener pump output body accesslog exchange account send joined connection capacity '
         . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
     h1   => 'put end refuse decode read h1',
-    h2   => 'state reserve priority numbers flood put refuse request session read h2',
+    h2   => 'state allocator priority numbers flood put refuse request session read h2',
     edge =>
         'lanerules holder log answer others turns lanes entry presence text calls report deliver crew files plain dispatch failures heir '
         . 'keys limits slow mend stop edge keeper rights sandbox setup',
