@@ -529,8 +529,8 @@ static int patience(sr_edge *ed)
     if (!sr_link_alone(&e->intake.buffered) || !sr_link_alone(&e->due) ||
         sr_handshake_waits(&e->handshakes) || sr_leased_waits(&e->leased))
         return 0;
-    if (e->retiring && !e->draining &&
-        sr_heir_done(ed)) /* a time limit has just closed the last connection */
+    if (e->draining ? !e->n_conns /* the last one was closed when its frames were sent, */
+                    : e->retiring && sr_heir_done(ed)) /* or by a time limit */
         return 0;
     int ms = sr_deadlines_timeout(e);
     int64_t abandoned = sr_limits_abandoned_at(ed), mend = sr_mend_at(ed);
