@@ -104,14 +104,28 @@ bool sr_slowest_has_room(sr_engine *e, const sr_conn *self, sr_body *body, size_
     return sr_spools_allowed(e, len); /* if the disk is full, the write will say so */
 }
 
+/* The upload of which a connection holds most; NULL: it holds responses. */
+static sr_exchange *largest_upload(const sr_engine *e, const sr_conn *c)
+{
+    sr_exchange *largest = c->state == SR_CONN_BODY ? c->exchange : NULL;
+    if (c->state != SR_CONN_STREAMS)
+        return largest;
+    for (sr_exchange *x = c->exchange; x; x = x->older)
+        if (x->body && x->body->spooled && e->now - x->body->pace.began_at >= YOUNG_NS &&
+            (!largest || x->body->length > largest->body->length))
+            largest = x;
+    return largest;
+}
+
 static sr_slowest_paid evict(sr_engine *e, wanted what)
 {
     sr_conn *slowest = find_slowest(e, NULL, what);
     if (!slowest)
         return SR_SLOWEST_NOBODY;
     sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);
-    if (slowest->state == SR_CONN_BODY)
-        sr_exchange_refuse(e, slowest->exchange, 507, SR_REFUSED_TEMPORARY);
+    sr_exchange *upload = largest_upload(e, slowest);
+    if (upload)
+        sr_exchange_refuse(e, upload, 507, SR_REFUSED_TEMPORARY);
     else
         sr_conn_close(e, slowest, SR_CLOSED_SPOOL);
     return SR_SLOWEST_OTHER;

@@ -181,7 +181,9 @@ subtest 'a client that holds what there is of temporary files' => sub {
     sleep 1.5;    # who is younger than a second does not pay
     my $client = Sirius::Test::HTTP2->new( $server->address );
     is $client->ask( 'POST /', {}, 'x' x 600_000 )->{status}, 200, 'pays for another one';
-    ok $greedy->ends, 'and ends';
+    is $greedy->await( 'HEADERS', 1 )->{stream},              1,   'and is told so';
+    $greedy->open( 3, 'GET /' );
+    is $greedy->await( 'HEADERS', 3 )->{status}, 200, 'its connection goes on';
     $server->stop;
 };
 
