@@ -108,7 +108,7 @@ subtest 'a child lives on: its parent\'s connections are the parent\'s' => sub {
     my ($other) = forks($kept);
     is $kept->ask('GET /')->status, 200, 'the one that forked as well';
     my $bad = $server->connect;
-    $bad->send("BAD\r\n\r\n");
+    $bad->send( request( 'GET /%zz', 'Connection: close' ) );
     is $bad->response->status, 400,   'a refused one';
     is $bad->end,              'eof', 'is closed';
     ok !over($_), 'while the children live' for $child, $other;

@@ -140,7 +140,7 @@ subtest 'a bad request is refused while both workers are busy' => sub {
     my ( $long, $also, @client ) = on_worker( $server, $busy, 5 );
     my @end = ( hold( $server, $long ), hold( $server, $also ) );
     for my $client (@client) {
-        $client->send("GET / HTTP/1.1\r\n\r\n");
+        $client->send( request('GET /%zz') );
         is $client->response->status, 400, 'its status';
     }
     is $_->some( 1, 0 ), '', 'before they have ended' for $long, $also;

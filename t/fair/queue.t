@@ -81,11 +81,13 @@ my @HALF = (
     ],
 );
 
+my $NO_HALF = 'a client that shuts down its side ends the connection';
+
 # By its answer the edge has handled what came before
 sub handled {
     my $server = shift;
     my $client = $server->connect;
-    $client->send("BAD\r\n\r\n");
+    $client->send( request('GET /%zz') );
     return $client->response->status eq '400';
 }
 
@@ -114,6 +116,7 @@ sub half_closed {
 }
 
 subtest 'who shuts down the sending side while waiting is told that the request was not run' => sub {
+    http1_only($NO_HALF);
     for my $before ( 0, 1 ) {
         my ( $server, $worker ) = fair_server(1);
         my ( $got,    $ran )    = half_closed( $server, $worker, at_once => $before );
@@ -130,6 +133,7 @@ subtest 'who shuts down the sending side while waiting is told that the request 
 };
 
 subtest '--half-closed serve: they are answered' => sub {
+    http1_only($NO_HALF);
     for my $before ( 0, 1 ) {
         my ( $server, $worker ) = fair_server( 1, qw(--half-closed serve) );
         my ( $got,    $ran )    = half_closed( $server, $worker, at_once => $before, served => 1 );
@@ -140,6 +144,7 @@ subtest '--half-closed serve: they are answered' => sub {
 };
 
 subtest 'on a unix socket the two can be told apart' => sub {
+    http1_only($NO_HALF);
     my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
     my ( $server, $worker ) = fair_server( 1, '--listen', "$dir/socket" );
     my ( $got,    $ran )    = half_closed( $server, $worker, served => 1 );

@@ -49,11 +49,16 @@ for ( [ 'heads', 200, @head ], [ 'bodies', 50, @body ] ) {
         $answer{ $answer->status . ( $answer->closes ? ' close' : '' ) }++;
         $end{ $client->end(5) }++;
     }
+    if ( $ENV{SIRIUS_TEST_H2} && $name eq 'heads' ) {    # a head is a frame
+        is_deeply [ grep { !/\A(?:eof|reset)\z/ } keys %answer ], [], "slow $name are closed";
+        next;
+    }
     is_deeply \%answer, { '408 close' => $count }, "slow $name are told 408 and close";
     is_deeply \%end,    { eof         => $count }, 'and closed by FIN';
 }
 cmp_ok time - $start, '>', 3.5, 'not before their time';
-is_deeply [ @{ $server->board->{totals}{refusals} }{qw(header-timeout body-timeout)} ], [ 200, 50 ],
+is_deeply [ @{ $server->board->{totals}{refusals} }{qw(header-timeout body-timeout)} ],
+    [ $ENV{SIRIUS_TEST_H2} ? 0 : 200, 50 ],
     'by their limits';
 
 $server->wait_board( sub { $_[0]{totals}{limits}{write} == 20 } );

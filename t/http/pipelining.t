@@ -88,10 +88,12 @@ APP
     $other->send( request('GET /other') );
     $alone->wait_waiting(1);
     spew( "$go/go", '' );
-    is $other->response->body, 4, 'the other is the next';
+    my $next = $ENV{SIRIUS_TEST_H2} ? qr/\A[45]\z/ : qr/\A4\z/;    # there the worker has another one at hand
+    like $other->response->body, $next, 'the other is the next';
     my @rest = $busy->responses(3000);
-    is scalar( grep { $_->status eq '200' } @rest ), 3000,  'and the first in full';
-    is join( q( ), map { $_->body } @rest[ 2, 3 ] ), '3 5', 'before and behind it';
+    is scalar( grep { $_->status eq '200' } @rest ), 3000, 'and the first in full';
+    like join( q( ), map { $_->body } @rest[ 2, 3 ] ), $ENV{SIRIUS_TEST_H2} ? qr/\A3 [45]\z/ : qr/\A3 5\z/,
+        'before and behind it';
     $alone->stop;
 };
 

@@ -94,7 +94,7 @@ subtest 'names that have one place in the cache' => sub {
         my @n = unpack 'C*', shift;
         return ( @n * 31 + $n[0] + $n[-1] * 7 + $n[ @n / 2 ] * 13 ) % 128;
     };
-    for my $name (qw(X-Real-Ip Cookie If-None-Match Te)) {
+    for my $name ( 'X-Real-Ip', 'Cookie', 'If-None-Match', $ENV{SIRIUS_TEST_H2} ? 'Tf' : 'Te' ) {
         my @other = grep { $place->($_) == $place->($name) } map { "Y-a" . join 'a', split // } 'aa' .. 'zz';
         cmp_ok @other, '>', 2, "names that throw $name out";
         arrives "$name, another, $name again", [ $name => 1 ], [ $other[0] => 2 ], [ $name => 3 ];
@@ -144,7 +144,7 @@ APP
             'X-Forwarded-For: 10.0.0.2'
         )->body, 'b:81|b:81|81', 'the forwarded one';
         is $peer->ask( 'GET /', 'Host: a:82' )->body, 'a:82|-|' . $behind->port, 'and its own the next time';
-        is $behind->ask('GET / HTTP/1.0')->body,      '-|-|' . $behind->port,    'and none';
+        is $behind->ask('GET / HTTP/1.0')->body, '-|-|' . $behind->port, 'and none' if !$ENV{SIRIUS_TEST_H2};
     }
     is $behind->crashes, 0, 'no worker fell';
     $behind->stop;

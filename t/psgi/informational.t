@@ -116,6 +116,7 @@ subtest 'what is no interim response' => sub {
 };
 
 subtest 'HTTP/1.0 has none' => sub {
+    http1_only('HTTP/1.0');
     my $client = $server->connect;
     like asked( $client, 'GET /103 HTTP/1.0' ), qr/\A200 (?:ok|none)\z/, 'nothing is sent';
 };

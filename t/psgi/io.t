@@ -6,6 +6,8 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 
+http1_only('a stream has no psgix.io');
+
 # psgix.io: the connection itself, for applications that speak another protocol. Looking at it is in looking.t
 
 # Each asks for the descriptor in its own way, and is true when it got what it wanted

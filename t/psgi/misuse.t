@@ -215,16 +215,19 @@ my %IS_200 = map { $_ => 1 } qw(status_object headers_many headers_large value_t
 for my $name (@case) {
     subtest $name => sub {
         my @got;
-        for my $request ( ["GET /$name"], ["HEAD /$name"], ["GET /$name HTTP/1.0"],
-            [ "POST /$name", \'some content' ] )
+        for my $request (
+            ["GET /$name"], ["HEAD /$name"],
+            $ENV{SIRIUS_TEST_H2} ? () : ["GET /$name HTTP/1.0"],
+            [ "POST /$name", \'some content' ]
+            )
         {
             my $answer = $server->ask(@$request);
             push @got, $answer->status;
             like $answer->status, qr/\A(?:\d\d\d|cut|eof|reset)\z/,
                 "$request->[0]: an answer or a cut connection";
         }
-        is "@got", '500 500 500 500', 'is an error of the server' if $IS_500{$name};
-        is "@got", '200 200 200 200', 'is harmless'               if $IS_200{$name};
+        is "@got", join( ' ', (500) x @got ), 'is an error of the server' if $IS_500{$name};
+        is "@got", join( ' ', (200) x @got ), 'is harmless'               if $IS_200{$name};
         my $client = $server->connect;
         $client->send( request("GET /$name") . request('GET /after') );
         my ( $first, $second ) = map { $_->status } $client->responses( 2, patience => 5 );

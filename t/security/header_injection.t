@@ -74,8 +74,9 @@ APP
             is $answer->header('X-Evil'), undef, 'nothing injected';
         }
         my $answer = $trimming->ask("GET /$kind/framing");
-        is join( ' ', map { $answer->header($_) } 'Content-Length', 'Content-Type', 'Connection' ),
-            '2 text/plain close', "$kind: fields that the server reads";
+        is join( ' ', map { $answer->header($_) } 'Content-Length', 'Content-Type' ), '2 text/plain',
+            "$kind: fields that the server reads";
+        is $answer->header('Connection'), $ENV{SIRIUS_TEST_H2} ? undef : 'close', 'and that of a connection';
     }
     for my $which ( sort keys %trimmed ) {
         my $answer = $trimming->ask("GET /informational/$which");
@@ -103,10 +104,11 @@ subtest 'a refusal does not repeat what was sent' => sub {
     for my $bytes ( "GET /<script> HTTP/9.9\r\n\r\n",
         "<script>\r\n\r\n", "GET / HTTP/1.1\r\nHost: <script>\r\n\r\n" )
     {
+        next if left_out( 'a refusal', $bytes );
         my $client = $server->connect;
         $client->send($bytes);
         my $answer = $client->response;
-        like $answer->status, qr/\A(?:400|505)\z/, 'refused';
+        like $answer->status, $ENV{SIRIUS_TEST_H2} ? qr/\Aeof\z/ : qr/\A(?:400|505)\z/, 'refused';
         unlike $answer->body . join( '', map { $answer->headers($_) } $answer->names ), qr/script/,
             'without an echo';
     }

@@ -27,12 +27,15 @@ is $server->ask( 'GET /%25n%25s?q=%0a', 'User-Agent: "quoted" \\ back' )->status
     'a request with everything';
 ok until_true( 5, sub { log_lines() } ), 'is logged';
 is scalar( my @line = log_lines() ), 1, 'in one line';
-like $line[0], qr{"GET /%25n%25s\?q=%0a HTTP/1\.1" 200}, 'as it came';
+like $line[0], qr{"GET /%25n%25s\?q=%0a HTTP/(?:1\.1|2\.0)" 200}, 'as it came';
+
+# A request that is malformed in HTTP/2 (RFC 9113 8.1.1) has its stream reset
+my $REFUSED = $ENV{SIRIUS_TEST_H2} ? 'eof' : 400;
 
 my @evil = ( "\e[31mred", "a\x07b", "a\x00b", "a\x7fb", "line\x0bbreak" );
 for my $evil (@evil) {
     my $status = $server->ask( 'GET /', "User-Agent: $evil" )->status;
-    is $status, 400, sprintf 'control byte %vd in a field', $evil;
+    is $status, $REFUSED, sprintf 'control byte %vd in a field', $evil;
 }
 for my $bytes (
     "GET /\e[31m HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -40,9 +43,10 @@ for my $bytes (
     "GET / HTTP/1.1\r\nHost: \e[31m\r\n\r\n"
     )
 {
+    next if left_out( 'control bytes in the head', $bytes );
     my $client = $server->connect;
     $client->send($bytes);
-    is $client->response->status, 400, 'control bytes in the head';
+    is $client->response->status, $REFUSED, 'control bytes in the head';
 }
 subtest 'bytes above 0x7f, of which some are control characters of terminals' => sub {
     my $path = "/\xc3\xa9\x9b31m\x90";

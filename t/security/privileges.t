@@ -89,8 +89,7 @@ sub told {
 sub asked {
     my ( $server, @to ) = @_;
     my $pid = $server->pid;
-    return $json->decode(
-        $server->connect(@to)->ask("GET / HTTP/1.1\r\nHost: a\r\nX-Supervisor: $pid\r\n\r\n")->body );
+    return $json->decode( $server->connect(@to)->ask( 'GET /', "X-Supervisor: $pid" )->body );
 }
 
 # Of all but the supervisor; a child of it that tries the new code may be there for a moment

@@ -92,7 +92,7 @@ subtest 'Paths and exceptions' => sub {
         is $server->ask('GET /die')->status, '500', 'and exceptions';
 
         for my $path (qw(/status.json /metrics)) {
-            my $answer = $server->connect( to => $admin )->ask( "GET $path", 'Host: localhost' );
+            my $answer = $server->connect( to => $admin, plain => 1 )->ask( "GET $path", 'Host: localhost' );
             is $answer->status, '200', $path;
             unlike $answer->body, qr/[^\n\x20-\x7e\x80-\xff]/, 'without control characters';
         }

@@ -396,9 +396,12 @@ sub spew {
 # Without TLS, by which it is spoken in any case, the addresses have to say it
 sub _speak_http2 {
     my $args = shift;
-    return if grep {/ssl|tls|http2\z/} @$args;
+    return if grep {/\A--(?:enable-ssl|disable-http2)\b/} @$args;
     splice @$args, 0, 4, '--listen', '127.0.0.1:0' if "@$args" =~ /\A--host 127\.0\.0\.1 --port 0\b/;
-    $args->[$_] .= ',h2c' for grep { $args->[ $_ - 1 ] =~ /\A(?:-l|--listen)\z/ } 1 .. $#$args;
+    for my $n ( 1 .. $#$args ) {
+        $args->[$n] .= ',h2c'
+            if $args->[ $n - 1 ] =~ /\A(?:-l|--listen)\z/ && $args->[$n] !~ /(?:,tls|,h2c|:ssl)\z/;
+    }
     return;
 }
 

@@ -7,6 +7,7 @@ package Sirius::Test::Translator;
 # - A request that HTTP/2 cannot express is an exception as well; reason() says beforehand why. Chunk extensions are lost.
 # - "Connection: close" in a request: the client ends the connection behind the response, which has the same field.
 # - A response has it too if it comes before the whole request, and the last one behind GOAWAY. Both connections end behind it.
+# - What a server that is full says in HTTP/1.1 before it has read anything is passed on.
 # - A stream that is reset before its response is complete ends the connection: what HTTP/1.1 does about it. With INTERNAL_ERROR a
 #   response has begun, although its head may never be sent.
 
@@ -374,7 +375,12 @@ sub _pump {
 
 sub _received {
     my $self = shift;
+    if ( substr( $self->{in}, 0, 9 ) eq 'HTTP/1.1 ' && !$self->{frames} ) {
+        $self->{text} .= substr $self->{in}, 0, length $self->{in}, '';
+        return;
+    }
     while ( length $self->{in} >= 9 && !$self->{over} ) {
+        $self->{frames}++;
         my ( $high, $low, $type, $flags, $id ) = unpack 'C n C C N', $self->{in};
         my $length = $high << 16 | $low;
         die "garbage: a frame of $length bytes\n" if $length > FRAME_MAX;
@@ -382,6 +388,7 @@ sub _received {
         my $payload = substr substr( $self->{in}, 0, 9 + $length, '' ), 9;
         $id &= LARGEST;
         die "garbage: a frame within a header block\n" if defined $self->{block} && $type != CONTINUATION;
+
         if ( $type == SETTINGS || $type == PING ) {
             next                       if $flags & 1;
             $self->_settings($payload) if $type == SETTINGS;
