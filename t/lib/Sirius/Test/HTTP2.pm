@@ -8,6 +8,7 @@ use IO::Select;
 use IO::Socket::INET;
 use Time::HiRes qw(time);
 use Protocol::HTTP2::Client;
+use Protocol::HTTP2::HeaderCompression qw(str_decode);
 
 our $PATIENCE = 10;                                   # seconds to wait for any single answer
 our @LISTEN   = ( '--listen', '127.0.0.1:0,h2c' );    # options of a server that speaks it without TLS
@@ -156,7 +157,7 @@ sub open {    ## no critic (ProhibitBuiltinHomonyms)
 }
 
 # The next frame: a hash with type, flags, stream and payload; of RST_STREAM and GOAWAY also error, of HEADERS status where it
-# is in the static table. Undefined: the end, or nothing has come
+# is the first field. Undefined: the end, or nothing has come
 sub frame {
     my ( $self, $patience ) = @_;
     my $until = time + ( $patience // $PATIENCE );
@@ -179,7 +180,7 @@ sub frame {
     );
     $frame{error}  = $ERRORS[ unpack 'N',    $payload ] if $frame{type} eq 'RST_STREAM';
     $frame{error}  = $ERRORS[ unpack 'x4 N', $payload ] if $frame{type} eq 'GOAWAY';
-    $frame{status} = _status( ord $payload ) if $frame{type} eq 'HEADERS' && length $payload;
+    $frame{status} = _status($payload) if $frame{type} eq 'HEADERS' && length $payload;
     return \%frame;
 }
 
@@ -193,10 +194,13 @@ sub await {
     return { type => 'end', error => 'end', status => 'end', payload => '' };
 }
 
+# By the static table of HPACK, or a literal with its name
 sub _status {
-    my $byte = shift;
-    return { 0x88 => 200, 0x89 => 204, 0x8a => 206, 0x8b => 304, 0x8c => 400, 0x8d => 404, 0x8e => 500 }
-        ->{$byte};
+    my $block = shift;
+    str_decode( \$block, 1, \my $text ) if ord $block == 0x48;
+    return $text
+        // { 0x88 => 200, 0x89 => 204, 0x8a => 206, 0x8b => 304, 0x8c => 400, 0x8d => 404, 0x8e => 500 }
+        ->{ ord $block };
 }
 
 # --- bytes ---
