@@ -95,6 +95,7 @@ subtest 'a reload' => sub {
     $server->signal('HUP');
     ok $server->wait_log( qr/generation 2 is serving$/m, 20 ), 'is over';
     isnt( ( pids( $client->ask('GET /') ) )[0], $old, 'the same connection has new workers' );
+    ok until_true( 20, sub { $server->generations == 1 } ), 'the old ones end';
 };
 
 subtest 'a stream that is cancelled' => sub {
