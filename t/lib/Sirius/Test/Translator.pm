@@ -134,14 +134,14 @@ sub WRITE {
     return;
 }
 
-# How much text there is, which select does not report
-sub waiting { return length shift->{text} }
+# Whether there is text, or the end, which select does not report
+sub waiting { return length $_[0]{text} || $_[0]{over} }
 
 # The same, after it was looked for
 sub peek {
     my $self = shift;
-    $self->_pump if !length $self->{text} && !$self->{over};
-    return length $self->{text} || $self->{over};
+    $self->_pump if !$self->waiting;
+    return $self->waiting;
 }
 
 # --- requests ---
