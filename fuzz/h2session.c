@@ -4,7 +4,7 @@
  * edge stops. Each stream gets the whole response to its own request, or is seen to be cut; undisturbed, all are whole; a request
  * that was cancelled before a worker has begun is never begun; what the edge counts is there after each step; and nothing is missing at
  * the end.
- * Judges: src/h2/h2.c src/h2/put.c src/h2/read.c src/h2/refuse.c src/h2/request.c src/h2/session.c src/h2/state.c
+ * Judges: src/h2/flood.c src/h2/numbers.c src/h2/priority.c src/h2/put.c src/h2/read.c src/h2/refuse.c src/h2/request.c src/h2/reserve.c src/h2/session.c src/h2/state.c
  *
  * Input: operations, a byte each with the bytes that it needs after it; see h2session_operation.
  */
@@ -83,7 +83,8 @@ static bool h2session_is_odd(unsigned id)
 static size_t h2session_conn_check(const sr_conn *c)
 {
     size_t memory = c->out ? sr_output_memory(c->out) : 0;
-    uint32_t n = 0, exchanges = 0, owned = 0;
+    uint32_t n = 0, exchanges = 0, owned = 0, detached = 0;
+    size_t heads = 0;
     if (c->state != SR_CONN_STREAMS)
         return memory;
     const sr_session *s = sr_session_of(c);
@@ -92,14 +93,17 @@ static size_t h2session_conn_check(const sr_conn *c)
         MUST(st->session == s && st->id > 0);
         MUST(!st->exchange || (st->exchange->conn == c && st->exchange->stream == st));
         memory += st->out ? sr_output_memory(st->out) : 0;
+        heads += sr_buffer_len(&st->head);
         n++;
         owned += st->exchange != NULL;
+        detached += st->detached;
     }
     for (const sr_exchange *x = c->exchange; x; x = x->older) {
         exchanges++;
         MUST(!x->slot || moments_edge->entries[x->slot - 1].exchange == x);
     }
-    MUST(n == s->n_streams && exchanges == owned && (!s->complete || s->over) && !s->telling);
+    MUST(n == s->n_streams && detached == s->n_detached && heads == s->heads && exchanges == owned &&
+         (!s->complete || s->over) && !s->telling);
     return memory;
 }
 

@@ -88,8 +88,13 @@ sub tls {
 }
 
 sub http2 {
-    return linked( 'SR_HTTP2', "#include <nghttp2/nghttp2.h>\nint main(void) { return !nghttp2_version(0); }",
-        '-lnghttp2' );
+    my $include = '#include <nghttp2/nghttp2.h>';
+    my $option  = "$include\nint main(void) { nghttp2_option *o = 0; nghttp2_option_set_";
+    return (
+        linked( 'SR_HTTP2',        "$include\nint main(void) { return !nghttp2_version(0); }", '-lnghttp2' ),
+        linked( 'SR_HTTP2_RESETS', "${option}stream_reset_rate_limit(o, 1, 1); }",             '-lnghttp2' ),
+        linked( 'SR_HTTP2_CONTINUATIONS', "${option}max_continuations(o, 1); }",               '-lnghttp2' ),
+    );
 }
 
 sub linked {
