@@ -48,7 +48,7 @@ my %BODY = (
     silent => ''
 );
 my @job;
-for my $version ( $ENV{SIRIUS_TEST_H2} ? () : '1.0', '1.1' ) {
+for my $version ( http1( 'each case', 'HTTP/1.0' ) ? '1.0' : (), '1.1' ) {
     for my $method (qw(GET HEAD POST)) {
         for my $status (qw(200 205 204 304 404)) {
             for my $framing (qw(plain length chunked)) {

@@ -45,7 +45,7 @@ my @ASK = (
     [ 504, 'GET /sleep' ],
 );
 my @UNREAD = ( [ 414, 'GET /' . 'x' x 200 ], [ 431, 'GET /', 'X-Long: ' . 'x' x 2000 ] );
-if ( !$ENV{SIRIUS_TEST_H2} ) {
+if ( http1( 'versions, malformed requests, announced chunks', 'they get no response' ) ) {
     push @ASK, [ 200, 'GET / HTTP/1.0' ], [ 400, 'GET /', 'Content-Length: x' ],
         [ 413, 'POST /', 'Transfer-Encoding: chunked', "\r\n1000\r\n" ];
     push @UNREAD, [ 505, 'GET / HTTP/3.0' ];

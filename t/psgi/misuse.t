@@ -217,7 +217,7 @@ for my $name (@case) {
         my @got;
         for my $request (
             ["GET /$name"], ["HEAD /$name"],
-            $ENV{SIRIUS_TEST_H2} ? () : ["GET /$name HTTP/1.0"],
+            http1( 'each case', 'HTTP/1.0' ) ? ["GET /$name HTTP/1.0"] : (),
             [ "POST /$name", \'some content' ]
             )
         {

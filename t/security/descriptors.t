@@ -201,7 +201,7 @@ subtest 'Sockets that were open at the start: fd:N, systemd and Server::Starter'
         'SERVER_STARTER_PORT' => [ env => { SERVER_STARTER_PORT => "127.0.0.1:$port=$fd" }, ready => 1 ],
     );
     for my $way ( sort keys %way ) {
-        next if $ENV{SIRIUS_TEST_H2} && $way !~ /--listen/;    # these say nothing of h2c
+        next if $way !~ /--listen/ && !http1( $way, 'it says nothing of h2c' );
         my %option = case ( @{ $way{$way} } );
         local $Sirius::Test::Client::TLS = 1 if delete $option{tls};
         my $server = Sirius::Test::Server->start( %option,

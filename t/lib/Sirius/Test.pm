@@ -21,7 +21,7 @@ use Sirius::Test::Server;
 use Sirius::Test::Swarm;
 
 our @EXPORT
-    = qw(corpus_file elapsed every_delivery free_port http1_only in_child left_out outcome program request skip_without spew start_server
+    = qw(corpus_file elapsed every_delivery free_port http1 http1_only in_child left_out outcome program request skip_without spew start_server
     until_true wait_full);
 
 $SIG{$_} ||= sub { exit 1 }
@@ -67,6 +67,13 @@ sub http1_only {
     _note_left_out( $name && $name ne $0 ? $name : 'all', $reason );
     Test::More::plan( skip_all => "HTTP/1.1 only: $reason" );
     return;
+}
+
+# The same of single tests: true with HTTP/1.1
+sub http1 {
+    my ( $name, $reason ) = @_;
+    _note_left_out( $name, $reason ) if $Sirius::Test::Client::H2;
+    return !$Sirius::Test::Client::H2;
 }
 
 # With dev/test --h2: whether a test with these bytes is left out, as HTTP/2 cannot express them
