@@ -26,6 +26,7 @@ sub {
         },
     );
     return \$stream{\$path} if \$stream{\$path};
+    return [ 200, [ 'X-Much' => \$query x 10_000 ], [ \$query x 200_000 ] ] if \$path eq '/much';
     if ( \$path eq '/run' )  { open my \$out, '>>', "$dir/ran" or die; syswrite \$out, "\$query\\n" }
     if ( \$path eq '/file' ) { open my \$in, '<', "$dir/file" or die; return [ 200, [], \$in ] }
     return [ 200, [ map { ( "X-\$_" => 'y' x 1000 ) } 1 .. \$query ], ['hello'] ] if \$path eq '/head';
@@ -99,6 +100,21 @@ subtest 'a response with many fields' => sub {
     my $client = greeted($server);
     $client->open( 1, 'GET /head?200' );
     is body( $client, 1 ), 5, 'of 200 kB';
+};
+
+subtest 'several connections at the same time' => sub {
+    my %client = map { $_ => Sirius::Test::HTTP2->new( $server->address ) } 'a' .. 'f';
+    my %answer = map {
+        my $name = $_;
+        $name => [ map { $client{$name}->begin("GET /much?$name") } 1 .. 3 ]
+    } keys %client;
+    for my $name ( sort keys %client ) {
+        $client{$name}->finish( @{ $answer{$name} } );
+        my @wrong
+            = grep { ( $_->{body} // '' ) ne $name x 200_000 || $_->{fields}{'x-much'} ne $name x 10_000 }
+            @{ $answer{$name} };
+        is scalar @wrong, 0, "each frame of $name is its own, in which all are made";
+    }
 };
 
 subtest 'the application ends after the last byte' => sub {
