@@ -84,12 +84,18 @@ APP
     my $busy = $alone->connect;
     $busy->send( request('GET /busy') x 3000, 0.2 );
     $alone->wait_busy(1);
+    my $others
+        = $ENV{SIRIUS_TEST_H2} ? 97 : 0;   # of 100 streams two are over and one runs; the others wait as well
+    $alone->wait_waiting($others);
     my $other = $alone->connect;
     $other->send( request('GET /other') );
-    $alone->wait_waiting(1);
+    $alone->wait_waiting( $others + 1 );
     spew( "$go/go", '' );
-    my $next = $ENV{SIRIUS_TEST_H2} ? qr/\A[45]\z/ : qr/\A4\z/;    # there the worker has another one at hand
-    like $other->response->body, $next, 'the other is the next';
+    my $next
+        = $ENV{SIRIUS_TEST_H2}
+        ? 50
+        : 4;    # there the worker has as many at hand as take 300 us (src/edge/turns.c)
+    cmp_ok $other->response->body, '<=', $next, 'the other is the next';
     my @rest = $busy->responses(3000);
     is scalar( grep { $_->status eq '200' } @rest ), 3000, 'and the first in full';
     like join( q( ), map { $_->body } @rest[ 2, 3 ] ), $ENV{SIRIUS_TEST_H2} ? qr/\A3 [45]\z/ : qr/\A3 5\z/,
