@@ -273,8 +273,8 @@ subtest 'a short run' => sub {
 subtest 'a short run over TLS' => sub {
     Sirius::Test::Server::program($_)
         or plan skip_all => "$_ is not installed"
-        for qw(wrk cc taskset openssl);
-    my @cases = qw(tls-hello tls-handshake tls-resume tls-idle tls-flood);
+        for qw(h2load wrk cc taskset openssl);
+    my @cases = qw(tls-hello h2-hello tls-handshake tls-resume tls-idle tls-flood);
     my $quick = "--quick --built --servers floor,sirius --idle 50 --json $dir/tls.json --into $dir/tls";
     my $out   = `cd $ROOT && timeout 100 $^X dev/bench $quick @cases 2>&1`;
     is $?, 0, 'it ends well' or diag $out;
@@ -283,7 +283,7 @@ subtest 'a short run over TLS' => sub {
     is_deeply [ map { sort keys %{ $_->{servers} } } values %{ $result->{cases} } ], [ ('sirius') x @cases ],
         'only those that speak TLS are measured';
 
-    for my $case ( @cases[ 0 .. 2 ] ) {
+    for my $case ( @cases[ 0 .. 3 ] ) {
         cmp_ok $got{$case}{us}[0],       '>', 0, "$case: CPU";
         cmp_ok $got{$case}{requests}[0], '>', 0, 'of some';
         is $got{$case}{failed}[0], 0, 'none has failed';

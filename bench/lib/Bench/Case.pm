@@ -78,6 +78,15 @@ my @THROUGHPUT = (
         client      => 'ab'
     ],
     [ 'tls-hello', "Hello $TLS, $KEPT", app => 'hello', connections => 16, tls => 1, full => 1, quick => 1 ],
+    [   'h2-hello', 'Hello over HTTP/2 and TLS 1.3, 4 connections with 16 streams each',
+        app         => 'hello',
+        connections => 4,
+        tls         => 1,
+        http2       => 1,
+        client      => 'h2load',
+        full        => 1,
+        quick       => 1
+    ],
     [   'tls-handshake', "Full handshakes $TLS (ECDSA P-256)",
         app         => 'hello',
         connections => 16,
@@ -250,17 +259,19 @@ sub plan {
     return $case->{plan}->( _fields( $case, $options ), $count );
 }
 
-# The fields of the case that explain it, and { servers => { name => figures } }: of those that speak TLS, if the case does
+# The fields of the case that explain it, and { servers => { name => figures } }: of those that speak TLS or HTTP/2, if the case does
 sub run {
     my ( $class, $name, $options, @names ) = @_;
     my $case   = $class->case($name);
     my $fields = _fields( $case, $options );
     my %said   = map { $_ => $fields->{$_} }
         grep { defined $fields->{$_} }
-        qw(title kind short close app client connections workers log tls rounds seconds count pause requests);
+        qw(title kind short close app client connections workers log tls http2 rounds seconds count pause requests);
     my @fit = grep {
         my $peer = Bench::Peer::peer($_);
-        $case->{tls} ? $peer->{tls} : !$peer->{encrypted}
+              $case->{http2} ? Bench::Peer::has_http2($_)
+            : $case->{tls}   ? $peer->{tls}
+            : !$peer->{encrypted}
     } @names;
     return { %said, servers => $case->{code}->( $fields, @fit ) };
 }

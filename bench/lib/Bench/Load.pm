@@ -9,7 +9,7 @@ use Exporter qw(import);
 use IO::Socket::INET;
 use Bench::Peer ();
 
-our @EXPORT_OK = qw(ab ab_result dial exactly output start_ab think tlsclient wrk);
+our @EXPORT_OK = qw(ab ab_result dial exactly h2load output start_ab think tlsclient wrk);
 
 # Returns the number of responses, the seconds and the number of failures, as ab does. Options path, tls.
 sub wrk {
@@ -22,6 +22,16 @@ sub wrk {
         for $out =~ /Socket errors: connect ([0-9]+), read ([0-9]+), write ([0-9]+), timeout ([0-9]+)/;
     $failed += $1 if $out =~ /Non-2xx or 3xx responses: ([0-9]+)/;
     return ( $requests, $taken, $failed );
+}
+
+# The same over TLS and HTTP/2, with so many streams of each connection at a time
+sub h2load {
+    my ( $port, $connections, $streams, $seconds ) = @_;
+    my $out = output( $seconds + 20,
+        'h2load', "-c$connections", "-m$streams", '-D', $seconds, "https://127.0.0.1:$port/" );
+    my ($done)   = $out =~ /^requests: .* ([0-9]+) done,/m or die "h2load: $out\n";
+    my ($failed) = $out =~ /^status codes: ([0-9]+) 2xx/m;
+    return ( $done, $seconds, $done - $failed );
 }
 
 # A connection for each request, or kept connections with option keep. Option path.

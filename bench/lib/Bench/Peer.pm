@@ -183,7 +183,7 @@ sub version {
 # The words that start it. Fields of the run: app, port, workers, edges (of ours); keep (seconds an idle connection is kept; else the
 # server's default), log (a file for the access log), clients (at a time), retire (requests after which a worker ends); and true or
 # not: close (each connection has one
-# request), tls (it speaks TLS), alone (without forking), reload (will be told to)
+# request), tls (it speaks TLS), http2 (and HTTP/2), alone (without forking), reload (will be told to)
 sub command {
     my ( $name, %run ) = @_;
     return peer($name)->{command}->( { workers => 1, retire => $NEVER, %run, name => $name } );
@@ -246,6 +246,14 @@ sub _plackup {
     );
 }
 
+# Its command turns HTTP/2 on
+sub has_http2 {
+    my $name = shift;
+    return _base($name) eq 'feersum'
+        ? version($name) >= 1.506
+        : _base($name) =~ /\A(?:nginx|proxied|sirius)\z/;
+}
+
 sub _feersum {
     my $run     = shift;
     my $workers = $run->{workers};
@@ -256,6 +264,7 @@ sub _feersum {
         $run->{keep} ? "--read-timeout=$run->{keep}" : (),
         $workers > 1 ? "--pre-fork=$workers"         : (),
         _keys( $run, '--tls-cert-file=', '--tls-key-file=' ),
+        $run->{http2}  ? '--h2=1'                                          : (),
         $run->{reload} ? ( '--hot-restart=1', '--app-file=' . _app($run) ) : ()
     );
 }
@@ -297,9 +306,9 @@ sub _nginx {
     my $log     = $run->{log} ? "$run->{log} combined buffer=64k flush=1s" : 'off';
     my $files   = files();
     my ( $crt, $key ) = $run->{tls} ? Bench::Program::certificate() : ();
-    my $ssl   = $run->{tls} ? 'ssl'                                                                    : '';
-    my $keys  = $run->{tls} ? "ssl_certificate $crt; ssl_certificate_key $key; ssl_protocols TLSv1.3;" : '';
-    my $there = $upstream   ? 'proxy_pass http://app;' : qq(return 200 "\${half}$body";);
+    my $ssl   = $run->{http2} ? 'ssl http2' : $run->{tls} ? 'ssl' : '';
+    my $keys  = $run->{tls}   ? "ssl_certificate $crt; ssl_certificate_key $key; ssl_protocols TLSv1.3;" : '';
+    my $there = $upstream     ? 'proxy_pass http://app;' : qq(return 200 "\${half}$body";);
     my $app
         = $upstream
         ? "upstream app { server unix:$upstream; keepalive 64; keepalive_requests $NEVER; }"
@@ -337,7 +346,7 @@ CONF
 sub _proxied {
     my $run    = shift;
     my $socket = "$DIR/proxied-$run->{port}.sock";
-    my %behind = ( %$run, name => 'sirius', tls => 0, unix => $socket );
+    my %behind = ( %$run, name => 'sirius', tls => 0, http2 => 0, unix => $socket );
     my @both   = map {
         join ' ',
             map {qq('$_')}

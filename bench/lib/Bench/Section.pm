@@ -16,7 +16,7 @@ use Bench::Table;
 use Bench::Target;
 
 my @HEADLINES = qw(ok hello-c16 body8000 request log);
-my @ENCRYPTED = qw(tls-hello tls-handshake tls-resume tls-download);
+my @ENCRYPTED = qw(tls-hello h2-hello tls-handshake tls-resume tls-download);
 my @KEPT      = ( [ 1, 'hello-c1' ], [ 4, 'hello-c4' ], [ 16, 'hello-c16' ], [ 64, 'hello-c64' ] );
 my @CLOSED    = ( [ 1, 'close-c1' ], [ 8, 'close-c8' ], [ 64, 'close-c64' ] );
 my @BODY      = map { [ "-c $_", "body8000-close-c$_" ] } 1, 8, 32;

@@ -21,6 +21,9 @@ my @MOST = (
     [ 'body8000',         'feersum', 0.8 ],
     [ 'tls-hello',        'feersum', 0.9 ],
     [ 'tls-hello',        'proxied', 0.5 ],
+    [ 'h2-hello',         'feersum', 0.65 ],
+    [ 'h2-hello',         'proxied', 0.4 ],
+    [ 'h2-hello',         'nginx',   1 ],
     [ 'tls-handshake',    'nginx',   1 / 0.95 ],
     [ 'tls-resume',       'nginx',   1 / 0.95 ],
 );

@@ -6,10 +6,12 @@ package Bench::Throughput;
 use strict;
 use warnings;
 
-use Bench::Load qw(ab exactly tlsclient wrk);
+use Bench::Load qw(ab exactly h2load tlsclient wrk);
 use Bench::Server;
 
-# Fields of $o: app, connections, workers, client (wrk; ab: a connection for each request; ab -k; tlsclient: with handshakes or
+use constant STREAMS => 16;    # of a connection of HTTP/2
+
+# Fields of $o: app, connections, workers, client (wrk; ab: a connection for each request; ab -k; h2load: over HTTP/2; tlsclient: with handshakes or
 # resume, which count handshakes, or download, which counts MiB), log, path, rounds,
 # seconds, tls. Calls $o->{tick} after each measurement. Returns name => { us, rate, requests, failed }, a value for each round,
 # or { skipped } or { error }.
@@ -44,6 +46,7 @@ sub _start {
         workers => $o->{workers} || 1,
         close   => $o->{client} eq 'ab',
         tls     => $o->{tls},
+        http2   => $o->{http2},
         log     => $o->{log} ? "$Bench::Peer::DIR/access.log" : undef
     );
     if ( my $why = $server->can_run ) {
@@ -76,6 +79,8 @@ sub _encrypted_load {
     tlsclient( fresh => $port, 0.5 );    # warm
     return sub { return wrk( $port, $connections, $o->{seconds}, path => $o->{path}, tls => 1 ) }
         if $client eq 'wrk';
+    return sub { return h2load( $port, $connections, STREAMS, $o->{seconds} ) }
+        if $client eq 'h2load';
     if ( $client =~ /download/ ) {
         return sub {
             my $got = tlsclient( download => $port, $o->{path} );
