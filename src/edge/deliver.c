@@ -24,6 +24,7 @@
 #include "mend.h"
 #include "presence.h"
 #include "report.h"
+#include "turns.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -216,6 +217,8 @@ static inline sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_re
     sr_log_head(ed, en, made);
     /* limited to what is possible: the worker may have begun after this turn of the loop has */
     x->given_at = h->began < x->ready_at ? x->ready_at : h->began > e->now ? e->now : h->began;
+    if (en->turn && en->row)
+        sr_turns_begun(ed, &ed->workers[en->row - 1], x->given_at);
     return SR_RESPONSE_OK;
 }
 

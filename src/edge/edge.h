@@ -59,6 +59,9 @@ typedef struct sr_edge_worker {
     uint64_t file_number; /* of the request that the file is for; 0: none */
     bool broken;          /* it broke the rules: nothing is read from it any more */
     bool paused;          /* the line is not watched for now: a note there has to wait */
+    struct {
+        int64_t from, most; /* monotonic ns at which it began, 0: none; ns that it took at most */
+    } call; /* the last one, of a connection with turns, whose time is not counted yet (turns.h) */
     uint8_t
         lane; /* number + 1 of a lane, of which it has a place until it ends: it broke the rules within such a request; 0: none */
 } sr_edge_worker;

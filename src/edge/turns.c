@@ -112,6 +112,27 @@ void sr_turns_enter(sr_edge *ed, uint32_t slot)
         wait_for_turn(ed, en);
 }
 
+static void measure(sr_edge *ed, sr_edge_worker *m, int64_t ns)
+{
+    ed->turns.call_ns += (ns - ed->turns.call_ns) / WEIGHT;
+    m->call.from = 0;
+}
+
+void sr_turns_begun(sr_edge *ed, sr_edge_worker *m, int64_t at)
+{
+    if (m->call.from)
+        measure(ed, m, at - m->call.from < m->call.most ? at - m->call.from : m->call.most);
+}
+
+static void ended(sr_edge *ed, const sr_entry *en, const sr_exchange *x)
+{
+    sr_edge_worker *m = &ed->workers[en->row - 1];
+    if (m->call.from)
+        measure(ed, m, m->call.most);
+    m->call.from = x->given_at;
+    m->call.most = ed->engine->now - x->given_at;
+}
+
 void sr_turns_leave(sr_edge *ed, sr_entry *en)
 {
     sr_turn *t = en->turn;
@@ -122,8 +143,8 @@ void sr_turns_leave(sr_edge *ed, sr_entry *en)
         take_out(ed, en);
         en->turn = NULL;
     } else if (en->number) {
-        if (x && x->given_at)
-            ed->turns.call_ns += (ed->engine->now - x->given_at - ed->turns.call_ns) / WEIGHT;
+        if (x && x->given_at && en->row)
+            ended(ed, en, x);
         if (!--t->given && !sr_link_alone(&t->waiting) && ed->turns.line.next != &t->link)
             sr_link_append(ed->turns.line.next, &t->link); /* in front of those that have one */
     }

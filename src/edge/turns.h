@@ -20,6 +20,12 @@ void sr_turns_enter(sr_edge *ed, uint32_t slot);
 /* An entry with a turn is over. */
 void sr_turns_leave(sr_edge *ed, sr_entry *en);
 
+/*
+ * The worker has begun another request at that time, monotonic ns: so long at most did the one before take. When the edge has
+ * seen its end may be much later.
+ */
+void sr_turns_begun(sr_edge *ed, sr_edge_worker *m, int64_t at);
+
 /* In each step of the loop while some wait: gives workers as many as they can use. */
 void sr_turns_feed(sr_edge *ed);
 
