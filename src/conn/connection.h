@@ -76,7 +76,8 @@ typedef struct sr_conn {
     sr_peer peer;         /* as accept or the PROXY protocol has said */
     sr_deadline deadline; /* of idleness, a head, a write, a handshake, lingering */
     sr_link all;          /* in sr_engine.all */
-    sr_link due;          /* in sr_engine.due, or alone */
+    sr_link due;          /* in sr_engine.due or .holding, or alone */
+    int64_t due_at;       /* monotonic ns since when it is, for those of SR_CONN_STREAMS */
     void *session;        /* private to the protocol, see sr_protocol.over; NULL: none */
     sr_turn *turn;        /* of its requests in slots, see turn.h; NULL: it had none yet. One of its owners */
     sr_link

@@ -87,9 +87,10 @@ typedef struct sr_engine {
     char date[SR_DATE_LEN];
 
     /* connection.c */
-    sr_link all; /* every connection */
-    sr_link
-        due; /* those whose protocol has something to send when a step of the loop ends, see sr_due_send */
+    sr_link all;     /* every connection */
+    sr_link holding, /* those of them that wait for more, a millisecond at most */
+        due;    /* those whose protocol has something to send when a step of the loop ends, see sr_due_send */
+    bool brisk; /* calls are so short that it pays to wait for another one, see sr_due_holds */
     uint64_t n_conns;
     uint64_t n_tunnels; /* of them, in TUNNEL */
 

@@ -28,6 +28,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int lifeline)
     e->config = *config;
     sr_link_init(&e->all);
     sr_link_init(&e->due);
+    sr_link_init(&e->holding);
     sr_leased_init(&e->leased);
     sr_link_init(&e->intake.buffered);
     sr_link_init(&e->handshakes.ready);

@@ -85,17 +85,39 @@ static inline void sr_exchange_refuse(sr_engine *e, sr_exchange *x, int status, 
     x->conn->protocol->refuse(e, x, status, why, NULL);
 }
 
+/*
+ * How long responses may wait for others of their connection, while calls are so short that these come about as soon: a write, with
+ * what follows from it at both ends, takes as long as ten short calls.
+ */
+#define SR_HOLD_NS (100 * 1000)
+
+/* Whether more is about to come, to be sent with what is due. */
+static inline bool sr_due_holds(const sr_engine *e, const sr_conn *c)
+{
+    if (!e->brisk || c->out || c->state != SR_CONN_STREAMS || e->now - c->due_at >= SR_HOLD_NS || e->draining)
+        return false;
+    for (const sr_exchange *x = c->exchange; x; x = x->older)
+        if (x->slot && !x->status)
+            return true;
+    return false;
+}
+
 /* Before the loop waits: sends what the protocols of connections have kept for the end of the step. Some may have more at once. */
 static inline void sr_due_send(sr_engine *e)
 {
     sr_link now;
     sr_link_init(&now);
+    while (!sr_link_alone(&e->holding))
+        sr_link_append(&now, e->holding.next);
     while (!sr_link_alone(&e->due))
         sr_link_append(&now, e->due.next);
     while (!sr_link_alone(&now)) {
         sr_conn *c = SR_LIST_ENTRY(now.next, sr_conn, due);
         sr_link_remove(&c->due);
-        c->protocol->writable(e, c);
+        if (sr_due_holds(e, c))
+            sr_link_append(&e->holding, &c->due);
+        else
+            c->protocol->writable(e, c);
     }
 }
 

@@ -550,6 +550,8 @@ static int patience(sr_edge *ed)
         first = e->now + SR_DELIVER_HELD_NS;
     if (first != INT64_MAX)
         ms = sooner(ms, first - e->now);
+    if (!sr_link_alone(&e->holding))
+        return LOOK_AFTER_MS;
     bool watch = ed->nudged_at && sr_sleepers_sleeping(ed->sleepers);
     return watch && (ms < 0 || ms > LOOK_AFTER_MS) ? LOOK_AFTER_MS : ms;
 }

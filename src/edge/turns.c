@@ -5,6 +5,8 @@
 
 /* What is in the queue beside the requests that workers have: they find the next one while the edge is about to hear of the last. */
 #define AHEAD_NS (300 * 1000)
+/* Calls that take less are short: their responses may wait for each other (conn/protocol.h). */
+#define BRISK_NS (50 * 1000)
 /* Since its last turn: then a connection gets the next one although all workers are busy, as those that it has may take long. */
 #define OVERDUE_NS SR_SECOND
 
@@ -115,6 +117,7 @@ void sr_turns_enter(sr_edge *ed, uint32_t slot)
 static void measure(sr_edge *ed, sr_edge_worker *m, int64_t ns)
 {
     ed->turns.call_ns += (ns - ed->turns.call_ns) / WEIGHT;
+    ed->engine->brisk = ed->turns.call_ns > 0 && ed->turns.call_ns < BRISK_NS;
     m->call.from = 0;
 }
 

@@ -110,6 +110,10 @@ void sr_stream_finish(sr_h2_stream *st)
 
 void sr_session_due(sr_session *s)
 {
+    if (sr_link_alone(&s->conn->due))
+        s->conn->due_at = s->engine->now;
+    if (s->over || s->drained) /* that is not to wait for responses */
+        s->conn->due_at = 0;
     sr_link_append(&s->engine->due, &s->conn->due);
 }
 

@@ -66,6 +66,19 @@ subtest 'a short one overtakes long ones' => sub {
     is scalar( grep { $_->{status} == 200 } @long ), 3, 'which are answered then';
 };
 
+subtest 'a short one among short ones, and a long one' => sub {
+    my $client = Sirius::Test::HTTP2->new( $server->address );
+    $client->finish( map { $client->begin('GET /quick') } 1 .. 50 )
+        for 1 .. 4;    # from now on, answers wait for others
+    my $long = $client->begin('GET /wait/one');
+    ok until_true( 10, sub { -e "$dir/runs.one" } ), 'a worker is busy';
+    is $client->ask('GET /short')->{status}, 200, 'an answer does not wait for that';
+    ok !$long->{done}, 'which is not there yet';
+    touch("$dir/one");
+    $client->finish($long);
+    is $long->{status}, 200, 'and comes then';
+};
+
 subtest 'one client with many streams does not stop another' => sub {
     my $greedy = Sirius::Test::HTTP2->new( $server->address );
     my @many   = map { $greedy->begin("GET /wait/many") } 1 .. 100;
