@@ -31,7 +31,6 @@
     X(SERVER_NAME, "SERVER_NAME")                                                                            \
     X(SERVER_PORT, "SERVER_PORT")                                                                            \
     X(INPUT, "psgi.input")                                                                                   \
-    X(IO, "psgix.io")                                                                                        \
     X(INFORMATIONAL, "psgix.informational")                                                                  \
     X(REQUEST_ID, "psgix.request_id")                                                                        \
     X(X_REQUEST_ID, "HTTP_X_REQUEST_ID")                                                                     \
@@ -48,11 +47,12 @@
     X(BUFFERED, "psgix.input.buffered")                                                                      \
     X(HARAKIRI, "psgix.harakiri")                                                                            \
     X(CLEANUP, "psgix.cleanup")                                                                              \
+    X(IO, "psgix.io")                                                                                        \
     X(CONTENT_TYPE, "CONTENT_TYPE")                                                                          \
     X(CONTENT_LENGTH, "CONTENT_LENGTH")                                                                      \
     X(COMMIT, "psgix.harakiri.commit")
 
-/* The first FIXED keys are in every environment; their numbers are those of their slots. */
+/* The first FIXED keys are in every environment, but for psgix.io, the last; their numbers are those of their slots. */
 #define X(name, text) KEY_##name,
 enum { KEYS(X) KEY_COUNT, FIXED = KEY_CONTENT_TYPE };
 #undef X
@@ -101,7 +101,7 @@ void sirius_env_boot(pTHX)
         fact_keys[i] = newSVpvn_share(name, (I32)strlen(name), 0);
     }
     masters[KEY_ERRORS] = newRV_inc((SV *)PL_stderrgv);
-    for (int i = KEY_MULTITHREAD; i < FIXED; i++)
+    for (int i = KEY_MULTITHREAD; i < KEY_IO; i++)
         masters[i] = newSViv(i >= KEY_STREAMING);
 }
 
@@ -299,7 +299,8 @@ static uint8_t slot_kind(int key)
         return ENVPOOL_ARRAY;
     if (key == KEY_INPUT)
         return ENVPOOL_INPUT;
-    return key >= KEY_IO && key <= KEY_X_REQUEST_ID ? ENVPOOL_LAZY : ENVPOOL_CONST;
+    bool lazy = key == KEY_IO || (key >= KEY_INFORMATIONAL && key <= KEY_X_REQUEST_ID);
+    return lazy ? ENVPOOL_LAZY : ENVPOOL_CONST;
 }
 
 static void slot_fill(pTHX_ envpool_env *env, SV *key, uint8_t kind, SV *master, sirius_lazy lazy)
@@ -309,9 +310,15 @@ static void slot_fill(pTHX_ envpool_env *env, SV *key, uint8_t kind, SV *master,
     envpool_put(aTHX_ env, slot, key);
 }
 
-static void fixed_fill(pTHX_ envpool_env *env, const sirius_site *site)
+/* Other requests use the connection of a stream as well, so that no application can have its socket. */
+static inline int n_fixed(const sr_worker_request *r)
 {
-    for (int i = 0; i < FIXED; i++) {
+    return r->request->version == SR_HTTP_2 ? KEY_IO : FIXED;
+}
+
+static void fixed_fill(pTHX_ envpool_env *env, const sirius_site *site, int n)
+{
+    for (int i = 0; i < n; i++) {
         sirius_lazy lazy = i == KEY_IO              ? SIRIUS_LAZY_IO
                            : i == KEY_INFORMATIONAL ? SIRIUS_LAZY_INFORMATIONAL
                                                     : SIRIUS_LAZY_ID;
@@ -324,14 +331,14 @@ static void fixed_fill(pTHX_ envpool_env *env, const sirius_site *site)
     }
 }
 
-static void env_begin(pTHX_ envpool_env *env, const sirius_site *site)
+static void env_begin(pTHX_ envpool_env *env, const sirius_site *site, int n)
 {
     env->n_slots = 0;
     env->hv = newHV();
     env->serial = newSViv(0);
     /* room for a browser's request and what middleware adds, so that perl need not enlarge the hash */
     hv_ksplit(env->hv, 64);
-    fixed_fill(aTHX_ env, site);
+    fixed_fill(aTHX_ env, site, n);
 }
 
 /* ns, as %{queue}D in the access log. It may have become complete after the worker has read the clock. */
@@ -356,13 +363,6 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_worker_request
     SvIV_set(env->serial, (IV)s->turn.serial);
 }
 
-/* Other requests use the connection of a stream as well, so that no application can have its socket. */
-static void io_remove(pTHX_ HV *env, const sr_worker_request *r)
-{
-    if (r->request->version == SR_HTTP_2)
-        (void)hv_delete_ent(env, keys[KEY_IO], G_DISCARD, SvSHARED_HASH(keys[KEY_IO]));
-}
-
 /*
  * For a request that fits no shape: ENVPOOL_FIELDS or more fields, repeated or very long names, or a host
  * from the target without a Host field.
@@ -371,7 +371,7 @@ static SV *env_alone(pTHX_ sirius *s, const sr_worker_request *r)
 {
     envpool_env env = {0};
     char length[24];
-    env_begin(aTHX_ & env, s->turn.site);
+    env_begin(aTHX_ & env, s->turn.site, n_fixed(r));
     s->named.serial = 0;
     fixed_set(aTHX_ s, &env, r);
     for (uint32_t i = 0; i < r->request->n_fields; i++) {
@@ -398,7 +398,6 @@ static SV *env_alone(pTHX_ sirius *s, const sr_worker_request *r)
             if (all[i].at)
                 put_repeatable(aTHX_ env.hv, fact_keys[i], all[i]);
     }
-    io_remove(aTHX_ env.hv, r);
     sirius_input_forget(aTHX_ & env.input); /* the layer keeps the bytes */
     SvREFCNT_dec(env.serial);               /* and the lazy values this */
     s->turn.env.pooled = NULL;
@@ -452,15 +451,15 @@ static bool fields_list(pTHX_ sirius *s, const sr_worker_request *r, key_list *l
 }
 
 /* Makes a hash of this shape. NULL: no place is free, or the hash has not become what it should be. */
-static envpool_env *pool_add(pTHX_ sirius *s, uint8_t listener, const key_list *list)
+static envpool_env *pool_add(pTHX_ sirius *s, uint8_t site, const key_list *list, int n)
 {
     envpool_env *env = envpool_claim(aTHX_ & s->pool);
     if (!env)
         return NULL;
-    env_begin(aTHX_ env, s->turn.site);
+    env_begin(aTHX_ env, s->turn.site, n);
     for (unsigned i = 0; i < list->n; i++)
         slot_fill(aTHX_ env, list->of[i], ENVPOOL_TEXT, NULL, SIRIUS_LAZY_IO);
-    if (envpool_seal(aTHX_ env, listener, list->of, list->n))
+    if (envpool_seal(aTHX_ env, site, list->of, list->n))
         return env;
     envpool_forget(aTHX_ env);
     return NULL;
@@ -481,14 +480,15 @@ SV *sirius_env_make(pTHX_ sirius *s, const sr_worker_request *r)
         if (!key_add(&list, keys[KEY_CONTENT_LENGTH]))
             return env_alone(aTHX_ s, r);
     }
-    envpool_env *env = envpool_find(&s->pool, r->slot->listener, list.of, list.n);
-    if (!env && !(env = pool_add(aTHX_ s, r->slot->listener, &list)))
+    int n = n_fixed(r);
+    uint8_t site = (uint8_t)(r->slot->listener << 1 | (n < FIXED)); /* hashes of HTTP/2 have other keys */
+    envpool_env *env = envpool_find(&s->pool, site, list.of, list.n);
+    if (!env && !(env = pool_add(aTHX_ s, site, &list, n)))
         return env_alone(aTHX_ s, r);
     env->in_use = true;
     fixed_set(aTHX_ s, env, r);
     for (unsigned i = 0; i < list.n; i++)
-        envpool_set(aTHX_ & env->slots[FIXED + i], values[i].at, values[i].len);
-    io_remove(aTHX_ env->hv, r);
+        envpool_set(aTHX_ & env->slots[n + (int)i], values[i].at, values[i].len);
     s->turn.env.pooled = env;
     s->turn.env.hv = env->hv;
     return envpool_ref(aTHX_ env);

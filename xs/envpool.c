@@ -8,11 +8,11 @@ void envpool_init(envpool *pool)
     Newxz(pool->of, ENVPOOL_SHAPES, envpool_env);
 }
 
-envpool_env *envpool_find(const envpool *pool, uint8_t listener, SV *const *fields, unsigned n_fields)
+envpool_env *envpool_find(const envpool *pool, uint8_t site, SV *const *fields, unsigned n_fields)
 {
     for (int i = 0; i < ENVPOOL_SHAPES; i++) {
         envpool_env *env = &pool->of[i];
-        if (env->hv && !env->in_use && env->listener == listener && env->n_fields == n_fields &&
+        if (env->hv && !env->in_use && env->site == site && env->n_fields == n_fields &&
             memcmp(env->fields, fields, n_fields * sizeof *fields) == 0)
             return env;
     }
@@ -105,7 +105,7 @@ static SV *make(pTHX_ envpool_env *env, const envpool_slot *slot)
     return newSVpvs("");
 }
 
-bool envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, unsigned n_fields)
+bool envpool_seal(pTHX_ envpool_env *env, uint8_t site, SV *const *fields, unsigned n_fields)
 {
     static UV seals;
     HV *hv = env->hv;
@@ -114,7 +114,7 @@ bool envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, u
     if (HvTOTALKEYS(hv) != env->n_slots)
         return false;
     env->seal = ++seals;
-    env->listener = listener;
+    env->site = site;
     env->flags = SvFLAGS(hv);
     env->array = HvARRAY(hv);
     env->max = HvMAX(hv);

@@ -9,7 +9,7 @@
  * deleted, and each value that is not exactly what was put there, or that somebody else holds as well, is
  * replaced by a new scalar. A hash whose own keys have changed is freed.
  *
- * There is one hash for each recent shape. A shape is the listener and the list of field names; most requests
+ * There is one hash for each recent shape. A shape is the listener, whether the version is HTTP/2, and the list of field names; most requests
  * have the names of one before.
  *
  * Owner: the request loop. Thread: that of perl; another interpreter has no pool. Failure: perl's, which ends the
@@ -45,15 +45,16 @@ typedef struct envpool_slot {
 } envpool_slot;
 
 typedef struct envpool_env {
-    HV *hv;      /* NULL: unused. Counted */
-    SV *serial;  /* of the request at hand, for the lazy values (lazy.h). Counted */
-    SV *ref;     /* the reference that the application gets, while nobody has changed or kept it. Counted */
-    bool in_use; /* by the request at hand */
-    UV seal;     /* another number after each envpool_seal of this process, never 0 */
-    U32 flags;   /* of hv when it was sealed */
-    HE **array;  /* likewise its buckets, */
-    STRLEN max;  /* and how many of them */
-    uint8_t listener, n_fields;
+    HV *hv;       /* NULL: unused. Counted */
+    SV *serial;   /* of the request at hand, for the lazy values (lazy.h). Counted */
+    SV *ref;      /* the reference that the application gets, while nobody has changed or kept it. Counted */
+    bool in_use;  /* by the request at hand */
+    UV seal;      /* another number after each envpool_seal of this process, never 0 */
+    U32 flags;    /* of hv when it was sealed */
+    HE **array;   /* likewise its buckets, */
+    STRLEN max;   /* and how many of them */
+    uint8_t site; /* number of the listener * 2, + 1 for HTTP/2 */
+    uint8_t n_fields;
     uint8_t n_slots;
     uint8_t n_special, n_numbers, n_lazy;
     envpool_slot *walk[ENVPOOL_SLOTS];    /* slots in the order in which a walk through the hash finds them */
@@ -74,7 +75,7 @@ void envpool_init(envpool *pool);
 void envpool_free(pTHX_ envpool *pool); /* zeroed, or what init has made */
 
 /* A free entry of this shape, or NULL. */
-envpool_env *envpool_find(const envpool *pool, uint8_t listener, SV *const *fields, unsigned n_fields);
+envpool_env *envpool_find(const envpool *pool, uint8_t site, SV *const *fields, unsigned n_fields);
 
 /* An entry for a new hash: frees the oldest that is not in use. NULL: all are in use. */
 envpool_env *envpool_claim(pTHX_ envpool *pool);
@@ -83,7 +84,7 @@ envpool_env *envpool_claim(pTHX_ envpool *pool);
  * Once all slots are stored in env->hv: notes its shape and how it looks. False: the hash has not one entry
  * for each slot, so a slot points to something that is freed. Then the only call for it is envpool_forget.
  */
-bool envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, unsigned n_fields);
+bool envpool_seal(pTHX_ envpool_env *env, uint8_t site, SV *const *fields, unsigned n_fields);
 
 /* The slot of a key that is a shared string, or NULL. */
 const envpool_slot *envpool_slot_of(const envpool_env *env, SV *key);
