@@ -534,7 +534,6 @@ void sr_deliver_all(sr_edge *ed)
         if (!atomic_load_explicit(&ed->queue.replies->replied[w], memory_order_relaxed))
             continue;
         uint64_t rows = atomic_exchange(&ed->queue.replies->replied[w], 0);
-        ed->delivered_at = ed->engine->now;
         for (; rows; rows &= rows - 1) {
             uint32_t row = w * 64 + (uint32_t)__builtin_ctzll(rows);
             if (row < ed->rows && ed->workers[row].line.fd >= 0)

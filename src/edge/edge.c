@@ -552,9 +552,7 @@ static int patience(sr_edge *ed)
         ms = sooner(ms, first - e->now);
     if (!sr_link_alone(&e->holding))
         return LOOK_AFTER_MS;
-    /* a reply may have come without the bell, before a request that takes long (worker.c); the step may have taken a while */
-    bool quiet = sr_entries_used(ed) && e->now - ed->delivered_at < 2 * LOOK_AFTER_MS * SR_MILLISECOND;
-    bool watch = quiet || (ed->nudged_at && sr_sleepers_sleeping(ed->sleepers));
+    bool watch = ed->nudged_at && sr_sleepers_sleeping(ed->sleepers);
     return watch && (ms < 0 || ms > LOOK_AFTER_MS) ? LOOK_AFTER_MS : ms;
 }
 

@@ -218,11 +218,10 @@ typedef struct sr_edge {
     sr_entry *entries;        /* `slots` of them */
     uint32_t slots;
     sr_link abandoned; /* entries whose client is gone and whose worker is watched on, in order of due_at */
-    int64_t delivered_at; /* of the step in which a worker had replied */
-    int64_t nudged_at;    /* since when a request waits, or a worker was last woken for it; 0: none waits */
-    sr_buffer text;       /* scratch: fields of a response that the edge makes, or bytes of a file */
-    sr_buffer copy;       /* scratch: fields of a record, copied from the ring */
-    sr_source keys;       /* line to the keeper (keys.h); fd -1: there is none */
+    int64_t nudged_at; /* since when a request waits, or a worker was last woken for it; 0: none waits */
+    sr_buffer text;    /* scratch: fields of a response that the edge makes, or bytes of a file */
+    sr_buffer copy;    /* scratch: fields of a record, copied from the ring */
+    sr_source keys;    /* line to the keeper (keys.h); fd -1: there is none */
 
     /* what belongs to one file */
     sr_visitors lobby;

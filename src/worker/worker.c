@@ -16,8 +16,7 @@
 
 enum { DOUBTS_MAX = 10000 };        /* one second; by then the edge is stopped or gone */
 #define WORTH_A_WAKE_NS (50 * 1000) /* a wake-up takes about 20 us on an idle core, less on a busy one */
-#define PATIENCE_NS (30 * 1000) /* how long a reply may wait for others before the edge is told, at least */
-#define PATIENCE_MOST_NS (200 * 1000)
+#define PATIENCE_NS (30 * 1000)     /* how long a reply may wait for others before the edge is told */
 
 #define AGAIN_NS (100 * SR_MILLISECOND) /* before an edge that could not answer is asked again */
 #define ALONE_NS (10 * SR_SECOND)       /* how often a worker that nobody wakes checks for edges */
@@ -401,20 +400,11 @@ static bool begin(sr_worker *w)
     return true;
 }
 
-/*
- * Another request was taken. The edge is told of replies when they have waited for as long as half of the requests that wait will take:
- * then it has the next ones ready in time, and what it does for each group of replies is done less often. It looks again a
- * millisecond after it has delivered one, in case this request takes long (edge.c).
- */
 static void found(sr_worker *w)
 {
     sr_sleepers_found(w->sleepers, w->row);
     uint64_t n = waiting(w);
-    int64_t work = (int64_t)n * w->service_ns,
-            most = work / 2 < PATIENCE_MOST_NS ? work / 2 : PATIENCE_MOST_NS;
-    if (w->now - w->told_at > (most > PATIENCE_NS ? most : PATIENCE_NS))
-        sr_worker_flush_all(w);
-    if (n && work > WORTH_A_WAKE_NS && !sr_sleepers_searching(w->sleepers))
+    if (n && (int64_t)n * w->service_ns > WORTH_A_WAKE_NS && !sr_sleepers_searching(w->sleepers))
         sr_sleepers_wake_one(w->sleepers);
 }
 
@@ -456,6 +446,8 @@ sr_worker_what sr_worker_next(sr_worker *w)
             look_round(w);
         w->now = sr_clock_monotonic();
         if (take(w)) {
+            if (w->now - w->told_at > PATIENCE_NS)
+                sr_worker_flush_all(w);
             found(w);
             if (begin(w))
                 return SR_WORKER_REQUEST;
