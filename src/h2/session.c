@@ -40,7 +40,6 @@ static int begin_head(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     if (f->hd.type != NGHTTP2_HEADERS)
         return 0;
     sr_head_begin(s);
-    s->opens = true;
     if (f->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0; /* trailers, which nobody gets */
     /* GOAWAY names the last one that is run, and the client may send this one elsewhere */
@@ -89,7 +88,6 @@ static int received(nghttp2_session *ng, const nghttp2_frame *f, void *with)
         sr_h2_priority_update(s, f);
         return 0;
     }
-    s->opens = s->opens && f->hd.type != NGHTTP2_HEADERS;
     sr_h2_stream *st = nghttp2_session_get_stream_user_data(ng, f->hd.stream_id);
     if (!st)
         return 0;
@@ -288,6 +286,9 @@ ssize_t sr_session_feed(sr_session *s, sr_bytes in)
         len = len < in.len ? len : in.len; /* a larger one is an error already */
         if (!sr_flood_frame(s, in))
             return -1;
+        /* nghttp2 does not tell the end of a head that it refuses */
+        if (in.at[3] == NGHTTP2_HEADERS || in.at[3] == NGHTTP2_CONTINUATION)
+            s->opens = !(in.at[4] & NGHTTP2_FLAG_END_HEADERS);
         uint32_t error = sr_numbers_wrong(s, sr_bytes_of(in.at, len));
         if (error) {
             nghttp2_session_terminate_session(s->ng, error);

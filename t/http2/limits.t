@@ -14,6 +14,7 @@ sub {
     my $env = shift;
     my $n   = $env->{QUERY_STRING} || 0;
     1 while $env->{'psgi.input'}->read( my $body, 65_536 );
+    select undef, undef, undef, 2 if $env->{PATH_INFO} eq '/slow';
     [ 200, [], [ 'x' x $n ] ];
 }
 APP
@@ -73,6 +74,10 @@ subtest 'errors of a stream' => sub {
     }
     $client->open( $stream, 'GET /' );
     is $client->await( 'HEADERS', $stream )->{status}, 200, 'the connection goes on';
+    $client->open( $stream + 2, 'GET /slow' );
+    $client->send( $client->make( 'HEADERS', 5, $stream + 4, $client->fields( @{ $bad{'no :path'} } ) ) );
+    is $client->await( 'HEADERS', $stream + 2 )->{status}, 200,
+        'also a request that takes longer than --header-timeout';
 };
 
 # The status is a literal where HPACK's table has none
