@@ -323,6 +323,12 @@ typedef struct turn {
     bool moved, blocked;
 } turn;
 
+/* Something of its response waits to be sent, if only its end: nghttp2 sends no empty frame either while a window is closed. */
+static bool has_more(const sr_h2_stream *st)
+{
+    return (st->out || st->last) && !st->deferred && !st->finished;
+}
+
 /*
  * A stream whose window its client does not open is reset after --write-timeout, also when others move. One that waits for others of its
  * connection, which go first, has all the time.
@@ -331,8 +337,7 @@ static bool watch_window(sr_h2_stream *st, bool moved)
 {
     sr_engine *e = st->session->engine;
     sr_exchange *x = st->exchange;
-    bool stalls = st->out && !st->deferred &&
-                  nghttp2_session_get_stream_remote_window_size(st->session->ng, st->id) <= 0;
+    bool stalls = has_more(st) && nghttp2_session_get_stream_remote_window_size(st->session->ng, st->id) <= 0;
     if (moved || !stalls)
         st->stalls_at = 0;
     if (!x || !stalls) {
@@ -363,7 +368,7 @@ static turn tell_workers(sr_engine *e, sr_session *s)
         next = l->next;
         bool stalls = watch_window(st, st->moved);
         st->moved = false;
-        t.blocked = t.blocked || (st->out && !st->deferred && !stalls);
+        t.blocked = t.blocked || (has_more(st) && !stalls);
         if (st->detached && !st->exchange)
             sr_stream_free(st);
     }

@@ -13,9 +13,15 @@ my $APP = <<'APP';
 sub {
     my $path = $_[0]{PATH_INFO};
     return [ 200, [], [ 'x' x 500_000 ] ] if $path eq '/whole';
-    return [ 200, [], [ $_[0]{CONTENT_LENGTH} // '' ] ] if $path ne '/written';
+    return [ 200, [ 'Content-Length' => 0 ], [] ] if $path eq '/empty';
+    return [ 200, [], [ $_[0]{CONTENT_LENGTH} // '' ] ] if $path !~ m{\A/(?:exact|written)\z};
     sub {
         my $w = $_[0]->( [ 200, [] ] );
+        if ( $path eq '/exact' ) {
+            $w->write( 'x' x 65_535 );
+            select undef, undef, undef, 0.2;    # so that the end comes alone
+            return $w->close;
+        }
         $w->write( 'x' x 10_000 ) for 1 .. 100;
         $w->close;
     };
@@ -73,6 +79,20 @@ subtest 'a response that is complete' => sub {
     }
     is $end, 'INTERNAL_ERROR', 'it is cut off while others of the connection move';
     cmp_ok $others, '>', 0, "$others others were answered meanwhile";
+};
+
+subtest 'a response of which only the end is missing' => sub {
+    my $client = greeted( [ 4, 0 ] );
+    $client->open( 1, 'GET /empty' );
+    is ends( $client, 1 ), '1 INTERNAL_ERROR', 'is cut off where nothing else moves';
+    my $all = greeted( [ 4, 100_000 ] );
+    $all->open( 1, 'GET /exact' );
+    my $bytes = 0;
+    while ( $bytes < 65_535 and my $frame = $all->frame ) {
+        $bytes += length $frame->{payload} if $frame->{type} eq 'DATA';
+    }
+    is $bytes, 65_535, 'as much as the window of the connection';
+    ok $all->ends, 'which is closed';
 };
 
 subtest 'a client that takes little' => sub {
