@@ -12,7 +12,7 @@ enum { SR_H2_FRAME_HEAD = 9 };
 /* The error code, to be called with each whole frame before nghttp2 reads it; 0: it is fine. Notes the numbers of new streams. */
 uint32_t sr_numbers_wrong(sr_session *s, sr_bytes frame);
 
-/* The server has reset this stream. A frame may still come that its client has sent before it heard of it. */
+/* The server has reset this stream, or never opened it. A frame may still come that its client has sent before it heard of it. */
 void sr_numbers_reset(sr_session *s, int32_t id);
 
 #endif

@@ -276,6 +276,7 @@ static size_t frame_len(sr_bytes in)
 ssize_t sr_session_feed(sr_session *s, sr_bytes in)
 {
     size_t len;
+    int32_t newest = s->newest;
     if (s->prefaced < PREFACE) {
         len = in.len < PREFACE - s->prefaced ? in.len : PREFACE - s->prefaced;
         s->prefaced += (uint32_t)len;
@@ -298,6 +299,9 @@ ssize_t sr_session_feed(sr_session *s, sr_bytes in)
     ssize_t n = nghttp2_session_mem_recv(s->ng, (const uint8_t *)in.at, len);
     if (n == NGHTTP2_ERR_FLOODED)
         sr_flood_unread(s);
+    /* refused as it has come, or behind GOAWAY: what follows on it was sent before the client could know */
+    if (s->newest != newest && !nghttp2_session_find_stream(s->ng, s->newest))
+        sr_numbers_reset(s, s->newest);
     return n == (ssize_t)len && !s->over ? n : -1;
 }
 

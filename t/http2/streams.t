@@ -163,6 +163,21 @@ subtest 'frames of streams that are closed, or never were' => sub {
         '', 'others are ignored';
 };
 
+subtest 'more streams than there may be, before the client knows' => sub {
+    my $client = Sirius::Test::HTTP2->new( $server->address );
+    my $frames = $client->preface;
+    my $fields
+        = $client->fields( ':method' => 'POST', ':path' => '/', ':scheme' => 'http', ':authority' => 'a' );
+    $frames .= $client->make( 'HEADERS', 4, 1 + 2 * $_, $fields ) for 0 .. 128;
+    $client->send( $frames . $client->make( 'DATA', 1, 257, 'x' ) . $client->make( 'DATA', 1, 1, 'x' ) );
+    my $until = time + 10;
+    my %end;
+    while ( !$end{1} and my $frame = $client->frame( $until - time ) ) {
+        $end{ $frame->{stream} } = $frame->{error} || 'end' if $frame->{error} || $frame->{flags} & 1;
+    }
+    is_deeply \%end, { 0 => 'end', 257 => 'REFUSED_STREAM', 1 => 'end' }, 'the others go on';
+};
+
 subtest 'a file that somebody writes to meanwhile' => sub {
     my $bytes = 50_000_000;
     open my $out, '>', "$dir/file" or die $!;
@@ -234,6 +249,12 @@ subtest 'no request begins behind GOAWAY' => sub {
     ok $client->ends, 'the connection ends';
     open my $in, '<', "$dir/ran" or die $!;
     is join( '', sort <$in> ), "0\n1\n2\n", 'no other was run';
+    my $late = greeted( $server, [ 4, 1_000_000 ] );
+    widen( $late, 2_000_000, 0 );
+    $late->open( $_, 'GET /late' ) for 1, 3, 5;
+    $late->await('GOAWAY');
+    $late->open( 7, 'POST /' )->send( $late->make( 'DATA', 1, 7, 'x' ) );
+    is body( $late, 5 ), 500_001, 'nor does one with a body end those that were begun';
     $server->stop;
 };
 
