@@ -192,7 +192,7 @@ static void put(sr_edge *ed, lane *l, sr_entry *en)
         sr_turns_enter(ed, slot);
     } else {
         ed->mend.each_ns = 0;
-        en->number = sr_queue_put(&ed->queue, slot);
+        en->exchange->number = en->number = sr_queue_put(&ed->queue, slot);
         sr_deadline_set_exchange(e, en->exchange, SR_DEADLINE_LOOK);
     }
     publish(ed, l, -1);

@@ -200,7 +200,7 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
     r->said = s->forwarded;
     r->trusted = x->trusted;
     r->nonce = ed->engine->nonce;
-    r->number = en->number;
+    r->number = en->number ? en->number : sr_identity_number(ed->engine, x);
     r->forwarded = sr_slot_forwarded(s, r->base);
     r->tls = sr_transport_facts(x->conn->transport);
     log->source.wall = x->ready_at + ed->engine->wall_offset;

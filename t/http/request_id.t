@@ -128,6 +128,21 @@ subtest 'pipelined' => sub {
     $server->stop;
 };
 
+subtest 'in a lane' => sub {
+    my $server = server( qw(--request-id-header X-Request-Id --lane), '/=1,timeout=0.2' );
+    my $answer = $server->ask('GET /env');
+    is $answer->body, $answer->header('X-Request-Id'), 'that of its application';
+    my ( $busy, $waits ) = map { $server->connect } 1, 2;
+    $busy->send( request('GET /sleep') );
+    $server->wait_busy(1);
+    $waits->send( request('GET /env') );
+    my @answer = ( $answer, map { $_->response } $waits, $busy );
+    is join( q{ }, map { $_->status } @answer ), '200 503 504', 'one waits for too long';
+    is_deeply [ logged(3) ], [ map { $_->header('X-Request-Id') } @answer ], 'the log has the same';
+    $server->{may_crash} = 1;
+    $server->stop;
+};
+
 subtest 'a redirect' => sub {
     my $server = start_server( $APP,
         qw(--workers 1 --listen 127.0.0.1:0 --https-redirect=8443 --request-id-header X-Request-Id) );
