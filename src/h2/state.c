@@ -103,6 +103,7 @@ void sr_stream_over(sr_h2_stream *st, sr_over how)
 void sr_stream_finish(sr_h2_stream *st)
 {
     bool detached = st->detached;
+    sr_session_due(st->session); /* the connection may end with it */
     sr_stream_over(st, SR_OVER_WHOLE);
     if (detached && !st->session->telling)
         sr_stream_free(st);

@@ -521,6 +521,25 @@ static void drains(void)
     ask("h2 length");
     settle();
     MUST(moments_take(0));
+    sr_session_goaway(session());
+    for (int record = 0; record < 4; record++) /* all but its end */
+        MUST(moments_write(0));
+    sr_worker_flush(&moments_workers[0].w);
+    settle();
+    ok(is_whole() && !client.ended, "behind the last GOAWAY, a response waits for its application");
+    moments_die(0);
+    moments_died(0);
+    settle();
+    ok(client.ended, "whose worker dies: that was the last one");
+    close_client("a worker that dies");
+    moments_end();
+    moments_told();
+    MUST(ftruncate(moments_log, 0) == 0);
+
+    open_both();
+    ask("h2 length");
+    settle();
+    MUST(moments_take(0));
     h2wire_frame(client.h2, NGHTTP2_DATA, 0, 0, "x", 1);
     settle();
     ok(client.ended && client.h2->goaways == 1 && client.h2->error == NGHTTP2_PROTOCOL_ERROR,
