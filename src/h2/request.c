@@ -7,6 +7,7 @@
 #include "../conn/deadline.h"
 #include "../conn/slowest.h"
 #include "../conn/spools.h"
+#include "../conn/trouble.h"
 #include "../http/method.h"
 #include "../http/target.h"
 #include "../http/token.h"
@@ -307,6 +308,7 @@ void sr_body_arrived(sr_session *s, sr_h2_stream *st, sr_bytes data)
     b->received += data.len;
     b->crowded = crowded(s, b, data.len);
     if (!sr_slowest_has_room(e, s->conn, b, data.len)) {
+        sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);
         sr_h2_refuse(e, x, 507, SR_REFUSED_TEMPORARY, NULL);
         return;
     }

@@ -3,6 +3,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use File::Temp ();
+use List::Util qw(sum0);
 use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
@@ -215,6 +216,11 @@ subtest 'a client that holds what there is of temporary files' => sub {
     is $greedy->await( 'HEADERS', 1 )->{stream},              1,   'and is told so';
     $greedy->open( 3, 'GET /' );
     is $greedy->await( 'HEADERS', 3 )->{status}, 200, 'its connection goes on';
+    $greedy->open( 5, 'POST /' );
+    $greedy->send( $greedy->make( 'DATA', 0, 5, 'x' x 15_000 ) ) for 1 .. 80;
+    is $greedy->await( 'HEADERS', 5 )->{stream}, 5, 'one that needs more than all is refused';
+    my $told = sub { sum0( $server->log =~ /(\d+) clients? \w+ cut off or answered with 507/g ) };
+    ok until_true( 10, sub { $told->() == 2 } ), 'the log says both';
     $server->stop;
 };
 
