@@ -90,6 +90,8 @@ static inline void sr_exchange_refuse(sr_engine *e, sr_exchange *x, int status, 
  * what follows from it at both ends, takes as long as ten short calls.
  */
 #define SR_HOLD_NS (100 * 1000)
+/* A request that is older than this is one that takes long: others do not wait for it, a millisecond of the loop each time. */
+#define SR_HOLD_FOR_NS (100 * SR_MILLISECOND)
 
 /* Whether more is about to come, to be sent with what is due. */
 static inline bool sr_due_holds(const sr_engine *e, const sr_conn *c)
@@ -97,7 +99,7 @@ static inline bool sr_due_holds(const sr_engine *e, const sr_conn *c)
     if (!e->brisk || c->out || c->state != SR_CONN_STREAMS || e->now - c->due_at >= SR_HOLD_NS || e->draining)
         return false;
     for (const sr_exchange *x = c->exchange; x; x = x->older)
-        if (x->slot && !x->status)
+        if (x->slot && !x->status && e->now - x->ready_at < SR_HOLD_FOR_NS)
             return true;
     return false;
 }

@@ -551,6 +551,32 @@ static void drains(void)
     close_both("an error");
 }
 
+/* --- what waits for responses --- */
+
+static void holds(void)
+{
+    sr_engine *e;
+    open_both();
+    e = moments_edge->engine;
+    ask("h2 length");
+    settle();
+    MUST(moments_take(0));
+    for (int late = 0; late < 2; late++) {
+        e->brisk = true;
+        h2wire_frame(client.h2, NGHTTP2_PING, 0, 0, "12345678", 8);
+        settle();
+        ok(sr_link_alone(&e->holding) == late, "a frame %s",
+           late ? "does not wait for a call that takes long" : "waits for a call that has just begun");
+        e->brisk = false;
+        settle();
+        moments_wait(SR_SECOND);
+    }
+    while (moments_write(0))
+        settle();
+    ok(is_whole(), "which is answered");
+    close_both("calls");
+}
+
 /* --- allocations --- */
 
 /* What it does while the allocation with this number fails, and all others if `all`. True: no more were needed. */
@@ -637,6 +663,7 @@ int main(void)
     cancels();
     windows();
     drains();
+    holds();
     allocations();
     return done_testing();
 }
