@@ -345,7 +345,7 @@ void sr_request_give(sr_session *s, sr_task *task)
     s->complete = NULL;
     sr_deadline_clear_exchange(e, x);
     c->requests++;
-    if (e->config.max_keepalive_reqs && c->requests >= e->config.max_keepalive_reqs)
+    if (sr_session_spent(s, SR_SPENT_MAX)) /* it has heard that this would come */
         sr_session_goaway(s);
     c->why = SR_CLOSED_AFTER;
     x->is_head = r->is_head;

@@ -386,6 +386,12 @@ static bool is_in_frame(const sr_conn *c)
     return len && (len < 4 || sr_buffer_at(&c->in)[3] != NGHTTP2_DATA);
 }
 
+/* Monotonic ns up to which an idle connection has time, if that is less than --keepalive-timeout; SR_NO_LIMIT: it is not. */
+static int64_t rests_until(const sr_engine *e, const sr_session *s)
+{
+    return s->warned || !sr_session_spent(s, 0) ? sr_session_goaway_at(s) : e->now + SR_GOAWAY_NS;
+}
+
 /* The limit of the connection, for what it waits for. One that runs for the same goes on, unless there was progress. */
 static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
 {
@@ -402,7 +408,7 @@ static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
         kind = SR_DEADLINE_KINDS;
     if (!s->n_streams)
         sr_head_free(s);
-    int64_t at = kind == SR_DEADLINE_IDLE ? sr_session_goaway_at(s) : SR_NO_LIMIT;
+    int64_t at = kind == SR_DEADLINE_IDLE ? rests_until(e, s) : SR_NO_LIMIT;
     if (running && c->deadline.kind == kind && c->deadline.at <= at &&
         !(kind == SR_DEADLINE_WRITE && progress))
         return;
@@ -485,10 +491,14 @@ bool sr_session_send(sr_engine *e, sr_conn *c)
         more = collect(e, s);
         sr_joined_flush(e);
     }
+    if (!more)
+        s->informed = 0;
     if (c->gone) {
         sr_conn_close(e, c, c->why);
         return false;
     }
+    if (!s->warned && sr_session_spent(s, SR_SPENT_ANYWAY))
+        sr_session_drain(e, c);
     if (sr_session_goaway_at(s) <= e->now)
         sr_session_goaway(s);
     return rest(e, s, before, more);

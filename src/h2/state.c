@@ -126,6 +126,13 @@ void sr_session_submitted(sr_session *s, int err)
     sr_session_due(s);
 }
 
+bool sr_session_spent(const sr_session *s, uint32_t more)
+{
+    const sr_config *config = &s->engine->config;
+    uint64_t most = config->keepalive ? config->max_keepalive_reqs : 1;
+    return most && s->conn->requests >= most + more;
+}
+
 void sr_session_drain(sr_engine *e, sr_conn *c)
 {
     sr_session *s = c->session;

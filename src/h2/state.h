@@ -52,6 +52,7 @@ struct sr_session {
     sr_link streams;
     uint32_t n_streams;
     size_t heads;       /* bytes of all sr_h2_stream.head */
+    size_t informed;    /* bytes of interim responses since all heads were sent */
     uint32_t prefaced;  /* bytes of the preface that were read */
     bool over;          /* nothing more is read */
     bool warned;        /* GOAWAY was announced, with a PING behind it */
@@ -119,6 +120,13 @@ void sr_stream_finish(sr_h2_stream *st);
 
 /* No other request may begin: says so, and ends the connection when the last exchange is over. */
 void sr_session_drain(sr_engine *e, sr_conn *c);
+
+/*
+ * Whether the connection has had the requests that it may have, and so many more. Browsers let requests fail that wait for others of
+ * a connection when they are told that it ends, so that is said when it has rested for SR_GOAWAY_NS; if it does not, after SR_SPENT_ANYWAY.
+ */
+enum { SR_SPENT_ANYWAY = 1000, SR_SPENT_MAX = 2000 };
+bool sr_session_spent(const sr_session *s, uint32_t more);
 
 /*
  * GOAWAY with the last stream that is served. The client hears before that one will come (RFC 9113 6.8), so that what it sends meanwhile is

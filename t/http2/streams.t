@@ -240,27 +240,54 @@ subtest 'a client that holds the descriptors' => sub {
     $server->stop;
 };
 
-subtest 'no request begins behind GOAWAY' => sub {
-    $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN, qw(--workers 2 --max-keepalive-reqs 3) );
-    my $client = greeted($server);
-    my $frames = '';
+# One whose requests are written at once
+sub burst {
+    my ( $client, @line )   = @_;
+    my ( $frames, $stream ) = ( '', -1 );
     {
         no warnings 'redefine';
         local *Sirius::Test::HTTP2::send = sub { $frames .= $_[1]; return $_[0] };
-        $client->open( 1 + 2 * $_, "GET /run?$_" ) for 0 .. 19;
+        $client->open( $stream += 2, $_ ) for @line;
     }
-    $client->send($frames);
-    is unpack( 'N', $client->await('GOAWAY')->{payload} ), 5,   'which names the third';
-    is $client->await( 'HEADERS', 5 )->{status},           200, 'it is answered';
+    return $client->send($frames);
+}
+
+for my $option ( [qw(--max-keepalive-reqs 3)], ['--disable-keepalive'] ) {
+    subtest "@$option: the end comes when the connection rests" => sub {
+        $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN, qw(--workers 2), @$option );
+        my $client = burst( greeted($server), ('GET /') x 100 );
+        my ( %answered, @last );
+        while ( my $frame = $client->frame ) {
+            $answered{ $frame->{stream} } = 1 if $frame->{type} eq 'HEADERS' && $frame->{status} == 200;
+            push @last, unpack 'N', $frame->{payload} if $frame->{type} eq 'GOAWAY';
+            $client->send( $client->make( 'PING', 1, 0, $frame->{payload} ) ) if $frame->{type} eq 'PING';
+        }
+        is scalar keys %answered, 100, 'all that were sent are answered, which browsers may not repeat';
+        is_deeply \@last, [ 0x7fffffff, 199 ], 'then it is announced, and comes';
+        ok $client->{ended}, 'and the connection ends';
+        $server->stop;
+    };
+}
+
+subtest 'no request begins behind GOAWAY' => sub {
+    $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN, qw(--workers 2 --graceful-timeout 10) );
+    my $client = greeted( $server, [ 4, 0 ] )->open( 1, 'GET /late' )->open( 3, 'GET /run?3' );
+    is $client->await( 'HEADERS', 3 )->{status}, 200, 'a request, while the window of another is closed';
+    kill TERM => $server->{pid};
+    is unpack( 'N', $client->await('GOAWAY')->{payload} ), 0x7fffffff, 'the end is announced';
+    $client->send( $client->make( 'PING', 1, 0, "\0" x 8 ) );
+    $client->open( 5, 'GET /run?5' );
+    is $client->await( 'HEADERS', 5 )->{status}, 200, 'what is sent meanwhile is answered';
+    sleep 1.2;
+    $client->send( $client->make( 'PING', 0, 0, 'x' x 8 ) );    # as a timer looks at idle connections only
+    is unpack( 'N', $client->await('GOAWAY')->{payload} ), 5, 'then it names the last';
+    $client->open( 7, 'GET /run?7' );
+    $client->open( 9, 'POST /run?9' )->send( $client->make( 'DATA', 1, 9, 'x' ) );
+    widen( $client, 2_000_000, 0, 1, 3, 5 );
+    is body( $client, 1 ), 500_001, 'neither the next ones nor a body end those that were begun';
     ok $client->ends, 'the connection ends';
     open my $in, '<', "$dir/ran" or die $!;
-    is join( '', sort <$in> ), "0\n1\n2\n", 'no other was run';
-    my $late = greeted( $server, [ 4, 1_000_000 ] );
-    widen( $late, 2_000_000, 0 );
-    $late->open( $_, 'GET /late' ) for 1, 3, 5;
-    $late->await('GOAWAY');
-    $late->open( 7, 'POST /' )->send( $late->make( 'DATA', 1, 7, 'x' ) );
-    is body( $late, 5 ), 500_001, 'nor does one with a body end those that were begun';
+    is join( '', sort <$in> ), "3\n5\n", 'no other was run';
     $server->stop;
 };
 
