@@ -40,3 +40,18 @@ const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_exchange *x, const sr_r
         f->server_port = 0;
     return f->scheme || f->host.at || f->server_port ? f : NULL;
 }
+
+/*
+ * Not in response to HEAD: proxies that do not know interim responses take any response to HEAD for the final one, as
+ * it has no body, and give the response that follows to the next client on this connection. So --informational can't
+ * allow it. Without HEAD they read on until the connection is closed, which only spoils the response; so it can.
+ */
+bool sr_client_informs(const sr_engine *e, const sr_exchange *x)
+{
+    const sr_config *config = &e->config;
+    if (x->version == SR_HTTP_1_0 || x->is_head) /* never sent to a 1.0 client (RFC 9110 15.2) */
+        return false;
+    if (config->informational != SR_INFORMATIONAL_DIRECT)
+        return config->informational == SR_INFORMATIONAL_ON;
+    return !x->proxied && !config->proxy_protocol && !e->listeners.at[x->conn->listener].is_unix;
+}

@@ -32,4 +32,7 @@ static inline sr_request_limits sr_client_limits(const sr_engine *e, const sr_co
  */
 const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_exchange *x, const sr_request *r, const char *base);
 
+/* Whether interim responses of the application are sent: --informational. */
+bool sr_client_informs(const sr_engine *e, const sr_exchange *x);
+
 #endif

@@ -1,6 +1,7 @@
 #include "put.h"
 
 #include "../conn/account.h"
+#include "../conn/client.h"
 #include "../conn/extra.h"
 #include "../conn/joined.h"
 #include "../conn/send.h"
@@ -44,25 +45,10 @@ static sr_response_error write_interim(const sr_head *h, sr_buffer *out)
     return !err && !sr_buffer_add(out, "\r\n", 2) ? SR_RESPONSE_NO_MEMORY : err;
 }
 
-/*
- * Not in response to HEAD: proxies that do not know interim responses take any response to HEAD for the final one, as
- * it has no body, and give the response that follows to the next client on this connection. So --informational can't
- * allow it. Without HEAD they read on until the connection is closed, which only spoils the response; so it can.
- */
-static bool informs(const sr_engine *e, const sr_exchange *x)
-{
-    const sr_config *config = &e->config;
-    if (x->version == SR_HTTP_1_0 || x->is_head) /* never sent to a 1.0 client (RFC 9110 15.2) */
-        return false;
-    if (config->informational != SR_INFORMATIONAL_DIRECT)
-        return config->informational == SR_INFORMATIONAL_ON;
-    return !x->proxied && !config->proxy_protocol && !e->listeners.at[x->conn->listener].is_unix;
-}
-
 static void send_interim(sr_engine *e, sr_exchange *x)
 {
     sr_conn *c = x->conn;
-    if (!informs(e, x) || (c->out && sr_output_pending(c->out) > INTERIM_MAX)) {
+    if (!sr_client_informs(e, x) || (c->out && sr_output_pending(c->out) > INTERIM_MAX)) {
         sr_joined_forget(&e->joined);
         return;
     }

@@ -4,13 +4,17 @@
 
 #include "../base/decimal.h"
 #include "../conn/account.h"
+#include "../conn/client.h"
 #include "../conn/deadline.h"
 #include "../conn/extra.h"
 #include "../conn/send.h"
+#include "../http/token.h"
 #include "../net/descriptors.h"
 #include "priority.h"
 
 #include <stdlib.h>
+
+enum { INTERIM_MAX = 64 * 1024 }; /* bytes, as with HTTP/1.1 */
 
 /* --- the body, as nghttp2 asks for it --- */
 
@@ -106,14 +110,16 @@ static bool submit(sr_h2_stream *st, int status, sr_buffer *text, bool is_interi
         for (char *i = at; i < colon; i++)
             *i = (char)sr_lower((unsigned char)*i);
         sr_bytes name = sr_bytes_of(at, (size_t)(colon - at));
+        sr_bytes value =
+            sr_trim(sr_bytes_of(colon + 2, (size_t)(newline - 1 - (colon + 2)))); /* RFC 9113 8.2.1 */
         if (!is_interim && sr_bytes_equal(name, SR_BYTES("priority"))) {
-            sr_priority_read(&st->priority, sr_bytes_of(colon + 2, (size_t)(newline - 1 - (colon + 2))));
+            sr_priority_read(&st->priority, value);
             prioritizes = true;
         }
         if (!sr_bytes_equal(
                 name, SR_BYTES("upgrade"))) /* the others of RFC 9113 8.2.2 are dropped in any version */
-            nv[n++] = (nghttp2_nv){(uint8_t *)at, (uint8_t *)colon + 2, name.len,
-                                   (size_t)(newline - 1 - (colon + 2)), NGHTTP2_NV_FLAG_NONE};
+            nv[n++] = (nghttp2_nv){(uint8_t *)at, (uint8_t *)(uintptr_t)value.at, name.len, value.len,
+                                   NGHTTP2_NV_FLAG_NONE};
         at = newline + 1;
     }
     const nghttp2_data_provider body = {{.ptr = st}, give};
@@ -124,6 +130,15 @@ static bool submit(sr_h2_stream *st, int status, sr_buffer *text, bool is_interi
     if (nv != few)
         free(nv);
     return !err || err > NGHTTP2_ERR_FATAL; /* the stream may be closed already */
+}
+
+/* Whether so much waits for a client that does not read that this interim response is dropped. It counts otherwise. */
+static bool is_unread(sr_session *s, size_t len)
+{
+    if (s->conn->out && s->informed > INTERIM_MAX)
+        return true;
+    s->informed += len;
+    return false;
 }
 
 sr_response_error sr_h2_head(sr_engine *e, sr_exchange *x, const sr_head *h, sr_bytes *made)
@@ -140,7 +155,7 @@ sr_response_error sr_h2_head(sr_engine *e, sr_exchange *x, const sr_head *h, sr_
     if (err)
         return err;
     *made = sr_bytes_of(sr_buffer_at(out), sr_buffer_len(out));
-    if (is_interim && (x->is_head || e->config.informational == SR_INFORMATIONAL_OFF))
+    if (is_interim && (!sr_client_informs(e, x) || is_unread(st->session, made->len)))
         return SR_RESPONSE_OK;
     if (!submit(st, h->status, out, is_interim, r.framing != SR_FRAMING_NONE))
         return SR_RESPONSE_NO_MEMORY;

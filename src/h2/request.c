@@ -66,8 +66,6 @@ static bool crumb(sr_buffer *cookie, sr_bytes value)
 void sr_head_field(sr_session *s, sr_bytes name, sr_bytes value)
 {
     const sr_request_limits *limits = &s->engine->config.request;
-    if (s->status)
-        return;
     if (name.len && *name.at == ':') {
         sr_span *to = pseudo(s, name);
         if (to == &s->path && value.len > limits->line)
@@ -78,6 +76,8 @@ void sr_head_field(sr_session *s, sr_bytes name, sr_bytes value)
             *to = (sr_span){(uint32_t)(sr_buffer_len(&s->block) - value.len), (uint32_t)value.len};
         return;
     }
+    if (s->status) /* the method is known: whether it was HEAD */
+        return;
     if (sr_bytes_equal(name, SR_BYTES("priority"))) {
         s->says_priority = true;
         sr_priority_read(&s->priority, value);
@@ -118,10 +118,11 @@ static sr_bytes fields(const sr_session *s)
     return part(s, (sr_span){(uint32_t)from, (uint32_t)(sr_buffer_len(&s->block) - from)});
 }
 
-/* CONNECT has no :path (RFC 9113 8.5). */
+/* CONNECT has no :path (RFC 9113 8.5). Of others it is not there if it is too long. */
 static sr_span target(const sr_session *s)
 {
-    return s->path.len ? s->path : s->authority;
+    bool none = !s->path.len && sr_bytes_equal(part(s, s->method), SR_BYTES("CONNECT"));
+    return none ? s->authority : s->path;
 }
 
 /* The request line, and Host, come before the fields. */

@@ -35,6 +35,12 @@ my %of = (
         $_[0]{'psgix.informational'}->( 103, [ Link => "</$_.css>" ] ) for 1, 2;
         [ 200, [], ['after hints'] ];
     },
+    '/many' => sub {
+        $_[0]{'psgix.informational'}->( 103, [ Link => 'x' x 10_000 ] ) for 1 .. 2000;
+        open my $out, '>', $_[0]{QUERY_STRING} or die;
+        [ 200, [], ['after hints'] ];
+    },
+    '/spaces' => sub { [ 200, [ 'X-Before' => ' a', 'X-Behind' => "a \t", 'X-None' => ' ' ], ['ok'] ] },
     '/short' => sub { [ 200, [ 'Content-Length' => 100 ], ['too little'] ] },
     '/cut'   => sub { sub { my $out = shift->( [ 200, [] ] ); $out->write('a' x 100); die "within\n" } },
 );
@@ -66,6 +72,43 @@ subtest 'early hints' => sub {
     is scalar( grep { defined $_->{status} && $_->{status} == 200 } @heads ), 1,       'one of them the last';
     is $heads[2]{status},                      200,           'which comes after the hints';
     is $frames->await( 'DATA', 1 )->{payload}, 'after hints', 'with the body';
+};
+
+subtest 'early hints, where there may be a proxy' => sub {
+    my $frames = Sirius::Test::HTTP2->new( $server->address )->greet;
+    $frames->open( 1, 'GET /hints', via => '2 cache' );
+    is $frames->await( 'HEADERS', 1 )->{status}, 200, 'none are sent';
+};
+
+subtest 'early hints for a client that does not read' => sub {
+    my $frames = Sirius::Test::HTTP2->new( $server->address )->greet;
+    $frames->open( 1, "GET /many?$dir/made" );
+    ok until_true( 20, sub { -e "$dir/made" } ), 'all were made';
+    my $heads = 0;
+    while ( my $frame = $frames->frame ) {
+        $heads++ if $frame->{type} eq 'HEADERS';
+        last     if ( $frame->{status} // 0 ) == 200;
+    }
+    cmp_ok $heads, '<', 2000, 'some are dropped, not kept for it';
+    cmp_ok $heads, '>', 1,    'not all';
+};
+
+subtest 'white space around values, with which they are malformed (RFC 9113 8.2.1)' => sub {
+    my $fields = $client->ask('GET /spaces')->{fields};
+    is_deeply [ @$fields{qw(x-before x-behind x-none)} ], [ 'a', 'a', '' ], 'of a response';
+};
+
+subtest 'a HEAD that is refused before its method is known' => sub {
+    my $frames = Sirius::Test::HTTP2->new( $server->address )->greet;
+    my @field
+        = ( ':path' => '/' . 'x' x 20_000, ':method' => 'HEAD', ':scheme' => 'http', ':authority' => 'a' );
+    $frames->send( $frames->make( 'HEADERS', 0, 1, '' ) );
+    my $block = $frames->fields(@field);
+    $frames->send( $frames->make( 'CONTINUATION', 0, 1, substr $block, 0, 16_000 ) );
+    $frames->send( $frames->make( 'CONTINUATION', 4, 1, substr $block, 16_000 ) );
+    my $head = $frames->await( 'HEADERS', 1 );
+    is $head->{status}, 414, 'is refused';
+    ok $head->{flags} & 1, 'without a body';
 };
 
 subtest 'responses' => sub {
