@@ -344,6 +344,7 @@ subtest 'Without effect beside others' => sub {
         [ 'control'                => qr/--workers 0 .*use signals/,       @alone, control => '/c' ],
         [ 'spawn-interval'         => qr/--workers 0 no worker is started/,    @alone, spawn_interval => 1 ],
         [ 'http2'                  => qr/no address of --listen ends with ",tls"/, http2 => 1 ],
+        [ 'http2'                  => qr/those with ",h2c" speak HTTP\/2 without it/, listen => ':80,h2c', http2 => 1 ],
         [ 'http2'                  => qr/--live-reload a page/,            @tls, http2 => 1, live_reload => 1 ],
         [ ''                       => qr//,                                @tls, http2 => 1 ],
         [ ''                       => qr//,                                http2 => 0 ],
