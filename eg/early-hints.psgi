@@ -1,7 +1,7 @@
 # Early hints (RFC 8297): while the application works on the page, the browser loads what the page will need.
 #
-# A hint is on the wire when the call returns. Browsers heed it over HTTP/2 and 3 only, so the proxy in front has
-# to pass it on.
+# A hint is on the wire when the call returns. Browsers heed it over HTTP/2 and 3 only: use TLS (--listen
+# ADDRESS,tls), or a proxy in front that passes it on (--informational on).
 use strict;
 use warnings;
 
