@@ -494,7 +494,7 @@ static void h2session_come_to_an_end(void)
             h2session_look(h);
             more = more || (h->k.fd >= 0 && !h->k.ended && h->k.n && !h->k.h2->blind && !h->odd);
         }
-        more = more || (moments_lives && sr_entries_used(moments_edge));
+        more = more || (moments_lives && sr_slots_used(moments_edge));
         moments_wait(30 * SR_MILLISECOND);
     }
     MUST(!moments_lives || moments_edge->stop.begun || moments_edge->engine->retiring || !more);

@@ -118,7 +118,7 @@ static void moments_come_to_an_end(void)
             moments_look(k);
             more = more || (k->fd >= 0 && !k->ended && k->n);
         }
-        more = more || (moments_lives && sr_entries_used(moments_edge));
+        more = more || (moments_lives && sr_slots_used(moments_edge));
         moments_wait(30 * SR_MILLISECOND);
     }
     MUST(!moments_lives || moments_edge->stop.begun || moments_edge->engine->retiring || !more);

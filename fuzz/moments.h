@@ -23,6 +23,7 @@
 #include "edge/entry.h"
 #include "edge/heir.h"
 #include "edge/limits.h"
+#include "edge/slots.h"
 #include "edge/stop.h"
 #include "fuzz.h"
 #include "net/descriptors.h"

@@ -36,6 +36,7 @@
 #include "others.h"
 #include "plain.h"
 #include "report.h"
+#include "slots.h"
 #include "slow.h"
 #include "stop.h"
 #include "turns.h"
@@ -592,7 +593,7 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     } else if (!e->listeners.watched && !e->retiring) {
         sr_listeners_watch(e, true);
     }
-    if (sr_entries_used(ed))
+    if (sr_slots_used(ed))
         sr_mend(ed);
     if (ed->turns.n)
         sr_turns_feed(ed);

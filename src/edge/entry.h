@@ -13,12 +13,6 @@ static inline bool sr_entry_hears(const sr_edge_worker *m)
     return m->line.fd >= 0 && !m->broken;
 }
 
-/* How many slots hold a request, waiting or running. */
-static inline uint32_t sr_entries_used(const sr_edge *ed)
-{
-    return ed->slots - ed->queue.n_free;
-}
-
 /*
  * Ends an entry without a word to its client: frees what it holds, and makes its slot free for another
  * request.

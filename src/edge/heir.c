@@ -13,8 +13,8 @@
 #include "../net/memfile.h"
 #include "../net/passing.h"
 #include "../net/tempfile.h"
-#include "entry.h"
 #include "report.h"
+#include "slots.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -275,7 +275,7 @@ int64_t sr_heir_at(const sr_edge *ed)
 bool sr_heir_done(const sr_edge *ed)
 {
     /* abandoned requests keep it alive too: nobody else watches their workers */
-    return !ed->engine->n_conns && !sr_entries_used(ed);
+    return !ed->engine->n_conns && !sr_slots_used(ed);
 }
 
 bool sr_heir_step(sr_edge *ed)

@@ -6,6 +6,7 @@
 #include "entry.h"
 #include "holder.h"
 #include "lanes.h"
+#include "slots.h"
 #include "slow.h"
 
 #define MEND_NS (20 * SR_MILLISECOND)
@@ -103,7 +104,7 @@ static void look_at(sr_edge *ed, uint32_t slot)
 
 int64_t sr_mend_at(const sr_edge *ed)
 {
-    return sr_entries_used(ed) ? ed->mend.at + (ed->mend.each_ns ? ed->mend.each_ns : MEND_NS) : INT64_MAX;
+    return sr_slots_used(ed) ? ed->mend.at + (ed->mend.each_ns ? ed->mend.each_ns : MEND_NS) : INT64_MAX;
 }
 
 void sr_mend(sr_edge *ed)
@@ -112,7 +113,7 @@ void sr_mend(sr_edge *ed)
         return;
     bool news = hear_all(ed);
     sr_slow_begin(ed);
-    for (uint32_t slot = 0, seen = 0, n = sr_entries_used(ed); slot < ed->slots && seen < n; slot++)
+    for (uint32_t slot = 0, seen = 0, n = sr_slots_used(ed); slot < ed->slots && seen < n; slot++)
         if (ed->entries[slot].number) {
             seen++;
             if (!ed->entries[slot].row)

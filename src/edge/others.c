@@ -3,7 +3,7 @@
 #include "../conn/capacity.h"
 #include "../conn/deadline.h"
 #include "../conn/listener.h"
-#include "entry.h"
+#include "slots.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -104,8 +104,7 @@ void sr_others_publish(sr_edge *ed, uint64_t queued)
     atomic_store_explicit(&row->oldest, sr_deadline_first(&e->deadlines, SR_DEADLINE_IDLE),
                           memory_order_relaxed);
     atomic_store_explicit(&row->waiting, queued + ed->turns.n, memory_order_relaxed);
-    atomic_store_explicit(&row->running, sr_entries_used(ed) - ed->turns.unnumbered - queued,
-                          memory_order_relaxed);
+    atomic_store_explicit(&row->running, sr_slots_given(ed) - queued, memory_order_relaxed);
 }
 
 void sr_others_look(sr_edge *ed)

@@ -2,10 +2,10 @@
 
 #include "../http/traced.h"
 #include "crew.h"
-#include "entry.h"
 #include "limits.h"
 #include "presence.h"
 #include "report.h"
+#include "slots.h"
 #include "text.h"
 
 #include <errno.h>
@@ -198,7 +198,7 @@ void sr_slow_timer(sr_edge *ed)
     (void)n; /* EAGAIN: it was set again */
     if (s->left_out && s->sum_at <= ed->engine->now)
         tell_left_out(ed);
-    if (!sr_entries_used(ed))
+    if (!sr_slots_used(ed))
         s->look_at = INT64_MAX;
     else if (s->look_at <= ed->engine->now)
         look(ed);

@@ -1,7 +1,7 @@
 #include "turns.h"
 
 #include "../conn/deadline.h"
-#include "entry.h"
+#include "slots.h"
 
 /* What is in the queue beside the requests that workers have: they find the next one while the edge is about to hear of the last. */
 #define AHEAD_NS (300 * 1000)
@@ -50,12 +50,6 @@ static bool is_due(const sr_edge *ed, const sr_turn *t)
 {
     return !t->given ||
            (ed->engine->now - t->at >= OVERDUE_NS && !sr_queue_waits(&ed->queue, t->slot, t->number));
-}
-
-/* Requests in the queue, or with a worker. */
-static uint64_t n_given(const sr_edge *ed)
-{
-    return sr_entries_used(ed) - ed->turns.unnumbered;
 }
 
 /* Whether workers could use more than they have been given, so that one that is about to be free finds something. */
@@ -107,7 +101,7 @@ void sr_turns_enter(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
     sr_turn *t = en->turn;
-    bool now = is_due(ed, t) || (sr_link_alone(&ed->turns.line) && is_short(ed, n_given(ed) - 1));
+    bool now = is_due(ed, t) || (sr_link_alone(&ed->turns.line) && is_short(ed, sr_slots_given(ed) - 1));
     if (now && sr_link_alone(&t->waiting) && sr_queue_room(&ed->queue))
         put(ed, en);
     else
@@ -158,7 +152,7 @@ void sr_turns_feed(sr_edge *ed)
 {
     while (!sr_link_alone(&ed->turns.line) && sr_queue_room(&ed->queue)) {
         sr_turn *t = SR_LIST_ENTRY(ed->turns.line.next, sr_turn, link);
-        if (!is_due(ed, t) && !is_short(ed, n_given(ed)))
+        if (!is_due(ed, t) && !is_short(ed, sr_slots_given(ed)))
             return;
         sr_entry *en = first(t);
         take_out(ed, en);

@@ -158,6 +158,22 @@ for my $source ( sort keys %needs ) {
         $climbing{"$source uses $symbol of $to"} = 1 if climbs( $source, $to );
     }
 }
+
+# Inline functions are in no object: each name in the text of a file counts. A header has the place of its source
+my %inline;
+my %text = map { $_ => slurp($_) =~ s{/\*.*?\*/}{}grs =~ s{"(?:\\.|[^"\\])*"}{}gr } @files;
+for my $header ( grep {/\.h\z/} @files ) {
+    $inline{$_} = $header =~ s/\.h\z/.c/r for $text{$header} =~ /^static inline [^;{}()]*?\b(\w+)\(/mg;
+}
+cmp_ok scalar keys %inline, '>', 100, keys(%inline) . ' inline functions';
+for my $file (@files) {
+    my $from = $file =~ s/\.h\z/.c/r;
+    my %seen;
+    for my $name ( grep { $inline{$_} && !$seen{$_}++ } $text{$file} =~ /\b(\w+)\b/g ) {
+        next                                                if $inline{$name} eq $from;
+        $climbing{"$file uses $name of $inline{$name}"} = 1 if climbs( $from, $inline{$name} );
+    }
+}
 cmp_ok $calls, '>', 300, "$calls uses of one file's symbols by another";
 is join( "\n", sort keys %upward ),   '', 'none goes upward';
 is join( "\n", sort keys %climbing ), '', 'no file uses one of its folder that comes after it';
