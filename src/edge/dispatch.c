@@ -1,7 +1,6 @@
 #include "dispatch.h"
 
 #include "../conn/account.h"
-#include "../conn/deadline.h"
 #include "../conn/protocol.h"
 #include "../conn/trouble.h"
 #include "../net/memfile.h"
@@ -178,18 +177,9 @@ static bool answered(sr_edge *ed, sr_task *task)
 
 void sr_dispatch(sr_edge *ed, sr_task *task)
 {
-    sr_exchange *x = task->exchange;
     uint32_t index;
     if (ed->answer.any && answered(ed, task))
         return;
-    sr_entry *en = filled(ed, task, has_room(ed), 0, &index);
-    if (!en)
-        return;
-    if (en->turn) {
+    if (filled(ed, task, has_room(ed), 0, &index))
         sr_turns_enter(ed, index);
-        return;
-    }
-    ed->mend.each_ns = 0; /* so that mend.c looks at it soon */
-    x->number = en->number = sr_queue_put(&ed->queue, index);
-    sr_deadline_set_exchange(ed->engine, x, SR_DEADLINE_LOOK);
 }

@@ -187,14 +187,9 @@ static void put(sr_edge *ed, lane *l, sr_entry *en)
     en->waits_for = SR_ENTRY_NOTHING;
     ed->turns.unnumbered--;
     en->due_at = e->now;
-    if (en->turn) {
+    if (en->turn)
         en->turn->placed_at = e->now;
-        sr_turns_enter(ed, slot);
-    } else {
-        ed->mend.each_ns = 0;
-        en->exchange->number = en->number = sr_queue_put(&ed->queue, slot);
-        sr_deadline_set_exchange(e, en->exchange, SR_DEADLINE_LOOK);
-    }
+    sr_turns_enter(ed, slot);
     publish(ed, l, -1);
     int64_t waited = e->now - ready_at(ed, en);
     show(&l->row->running, atomic_load(&l->ours->running));

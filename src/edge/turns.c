@@ -1,6 +1,5 @@
 #include "turns.h"
 
-#include "../conn/deadline.h"
 #include "slots.h"
 
 /* What is in the queue beside the requests that workers have: they find the next one while the edge is about to hear of the last. */
@@ -34,15 +33,13 @@ static sr_entry *first(const sr_turn *t)
 static void put(sr_edge *ed, sr_entry *en)
 {
     sr_turn *t = en->turn;
-    sr_exchange *x = en->exchange;
     t->slot = (uint32_t)(en - ed->entries);
     t->at = ed->engine->now;
     t->given++;
     /* when its turn has come, so that workers do not prefer it to what has waited for longer in the queues of other edges */
     atomic_store_explicit(&sr_queue_at(&ed->queue, t->slot)->placed_at, t->at, memory_order_relaxed);
-    x->number = en->number = t->number = sr_queue_put(&ed->queue, t->slot);
-    ed->mend.each_ns = 0;
-    sr_deadline_set_exchange(ed->engine, x, SR_DEADLINE_LOOK);
+    sr_turns_put(ed, t->slot);
+    t->number = en->number;
 }
 
 /* Whether the connection gets its turn however busy the workers are. */
@@ -97,7 +94,7 @@ static void take_out(sr_edge *ed, sr_entry *en)
         sr_link_remove(&t->link);
 }
 
-void sr_turns_enter(sr_edge *ed, uint32_t slot)
+void sr_turns_wait(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
     sr_turn *t = en->turn;

@@ -9,13 +9,32 @@
  * Owner: the edge. A connection with HTTP/1.1 has nothing to do with it.
  * Failure: without memory a request goes into the queue at once.
  */
+#include "../conn/deadline.h"
 #include "edge.h"
 
 /* Of the connection, with one owner more: the entry. NULL: no memory. */
 sr_turn *sr_turns_of(sr_conn *c);
 
-/* The slot is filled, its entry is complete and has a turn, but no number: puts the request into the queue, now or later. */
-void sr_turns_enter(sr_edge *ed, uint32_t slot);
+/* Puts the request of a slot into the queue, behind all others. Its entry is complete. */
+static inline void sr_turns_put(sr_edge *ed, uint32_t slot)
+{
+    sr_entry *en = &ed->entries[slot];
+    ed->mend.each_ns = 0; /* so that mend.c looks at it soon */
+    en->exchange->number = en->number = sr_queue_put(&ed->queue, slot);
+    sr_deadline_set_exchange(ed->engine, en->exchange, SR_DEADLINE_LOOK);
+}
+
+/* The same for an entry with a turn, now or later. */
+void sr_turns_wait(sr_edge *ed, uint32_t slot);
+
+/* The same, whether its connection has several streams or not. */
+static inline void sr_turns_enter(sr_edge *ed, uint32_t slot)
+{
+    if (ed->entries[slot].turn)
+        sr_turns_wait(ed, slot);
+    else
+        sr_turns_put(ed, slot);
+}
 
 /* An entry with a turn is over. */
 void sr_turns_leave(sr_edge *ed, sr_entry *en);
