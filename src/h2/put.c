@@ -255,8 +255,7 @@ void sr_h2_cut(sr_engine *e, sr_exchange *x)
         sr_stream_finish(st);
         return;
     }
-    sr_session_submitted(st->session, nghttp2_submit_rst_stream(st->session->ng, NGHTTP2_FLAG_NONE, st->id,
-                                                                NGHTTP2_INTERNAL_ERROR));
+    sr_session_reset(st->session, st->id, NGHTTP2_INTERNAL_ERROR);
     sr_session_due(st->session);
     sr_stream_over(st, SR_OVER_ABORTED);
 }

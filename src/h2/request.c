@@ -238,8 +238,7 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
     sr_request *r = &e->intake.request;
     sr_exchange *x = st->exchange = sr_exchange_add(e, s->conn);
     if (!x) {
-        sr_session_submitted(
-            s, nghttp2_submit_rst_stream(s->ng, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_REFUSED_STREAM));
+        sr_session_reset(s, st->id, NGHTTP2_REFUSED_STREAM);
         return;
     }
     x->stream = st;
@@ -260,8 +259,7 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
         return;
     }
     if (!s->status && !sr_flood_keeps(s, r->head_len)) {
-        sr_session_submitted(
-            s, nghttp2_submit_rst_stream(s->ng, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_REFUSED_STREAM));
+        sr_session_reset(s, st->id, NGHTTP2_REFUSED_STREAM);
         sr_stream_over(st, SR_OVER_ABORTED);
         return;
     }

@@ -44,8 +44,7 @@ static int begin_head(nghttp2_session *ng, const nghttp2_frame *f, void *with)
         return 0; /* trailers, which nobody gets */
     /* GOAWAY names the last one that is run, and the client may send this one elsewhere */
     if (s->drained || !sr_flood_room(s)) {
-        sr_session_submitted(
-            s, nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, f->hd.stream_id, NGHTTP2_REFUSED_STREAM));
+        sr_session_reset(s, f->hd.stream_id, NGHTTP2_REFUSED_STREAM);
         return 0;
     }
     sr_h2_stream *st = sr_stream_new(s, f->hd.stream_id);
@@ -141,8 +140,7 @@ static int sent(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     if (st->last)
         sr_stream_over(st, SR_OVER_WHOLE);
     if (!st->ended) /* nobody wants the rest of its body (RFC 9113 8.1) */
-        sr_session_submitted(st->session,
-                             nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_NO_ERROR));
+        sr_session_reset(s, st->id, NGHTTP2_NO_ERROR);
     return 0;
 }
 

@@ -126,6 +126,11 @@ void sr_session_submitted(sr_session *s, int err)
     sr_session_due(s);
 }
 
+void sr_session_reset(sr_session *s, int32_t id, uint32_t error)
+{
+    sr_session_submitted(s, nghttp2_submit_rst_stream(s->ng, NGHTTP2_FLAG_NONE, id, error));
+}
+
 bool sr_session_spent(const sr_session *s, uint32_t more)
 {
     const sr_config *config = &s->engine->config;

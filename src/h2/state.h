@@ -143,6 +143,9 @@ int64_t sr_session_goaway_at(const sr_session *s);
 /* Has the frames that wait sent at the end of this step of the loop. */
 void sr_session_due(sr_session *s);
 
+/* Resets this stream with an error code of HTTP/2. */
+void sr_session_reset(sr_session *s, int32_t id, uint32_t error);
+
 /*
  * nghttp2 has returned this when a frame was given to it. Without memory the client would wait for it for ever, so the connection
  * ends.
