@@ -3,11 +3,8 @@
 #include "flood.h"
 
 #include "../conn/trouble.h"
-#include "numbers.h"
 
 enum {
-    FRAME_HEAD = SR_H2_FRAME_HEAD,
-    FRAME_MAX = 16384,
     PRIORITY_UPDATE = 0x10, /* RFC 9218; older versions of nghttp2 do not know it */
     OVERHEAD = 32,          /* of a field, as SETTINGS_MAX_HEADER_LIST_SIZE counts it */
     FAR = 4,                /* times a head may be, to be answered with 431 */
@@ -70,35 +67,34 @@ static bool spend(sr_session *s, uint32_t cost, sr_flood what)
 /* Bytes of a header block, coded or not, above which it is not read on. */
 static uint64_t block_max(const sr_session *s)
 {
-    return FAR * (uint64_t)s->engine->config.request.head + FRAME_MAX;
+    return FAR * (uint64_t)s->engine->config.request.head + SR_FRAME_MAX;
 }
 
 uint32_t sr_flood_pieces(const sr_session *s)
 {
-    return SR_FLOOD_PIECES_MIN + (uint32_t)(block_max(s) / FRAME_MAX);
+    return SR_FLOOD_PIECES_MIN + (uint32_t)(block_max(s) / SR_FRAME_MAX);
 }
 
-static bool block(sr_session *s, uint8_t type, uint32_t len)
+static bool block(sr_session *s, const sr_framehead *f)
 {
-    if (type == NGHTTP2_HEADERS)
+    if (f->type == NGHTTP2_HEADERS)
         s->pieces = s->coded = s->decoded = 0;
     else if (++s->pieces > sr_flood_pieces(s))
         return stop(s, SR_FLOOD_CONTINUATION);
-    s->coded += len;
+    s->coded += f->len;
     return s->coded <= block_max(s) || stop(s, SR_FLOOD_HEAD);
 }
 
-bool sr_flood_frame(sr_session *s, sr_bytes frame)
+bool sr_flood_frame(sr_session *s, const sr_framehead *f)
 {
-    const unsigned char *at = (const unsigned char *)frame.at;
-    uint32_t len = (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
-    uint8_t type = at[3], flags = at[4];
+    uint8_t type = f->type, flags = f->flags;
     if (type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION)
-        return block(s, type, len);
+        return block(s, f);
     if (type == NGHTTP2_DATA) {
-        uint32_t padding = flags & NGHTTP2_FLAG_PADDED && frame.len > FRAME_HEAD ? at[FRAME_HEAD] + 1u : 0;
-        sr_flood_earn(s, len / KIB);
-        if (len > padding || flags & NGHTTP2_FLAG_END_STREAM)
+        uint32_t padding =
+            flags & NGHTTP2_FLAG_PADDED && f->payload.len ? (unsigned char)*f->payload.at + 1u : 0;
+        sr_flood_earn(s, f->len / KIB);
+        if (f->len > padding || flags & NGHTTP2_FLAG_END_STREAM)
             return true;
     }
     if (type == NGHTTP2_RST_STREAM && sr_cidrs_have(&s->engine->config.trusted, &s->conn->peer))

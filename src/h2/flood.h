@@ -7,6 +7,7 @@
  *
  * nghttp2 has limits of its own, which differ by version. These are reached first, so that they have one answer and are counted.
  */
+#include "framehead.h"
 #include "state.h"
 
 enum {
@@ -21,8 +22,8 @@ void sr_flood_begin(sr_session *s);
 /* How many CONTINUATION frames a header block may have. */
 uint32_t sr_flood_pieces(const sr_session *s);
 
-/* A frame has come, of which this is the head at least. False: it is one too many, and the connection ends. */
-bool sr_flood_frame(sr_session *s, sr_bytes frame);
+/* A frame has come, or its head. False: it is one too many, and the connection ends. */
+bool sr_flood_frame(sr_session *s, const sr_framehead *f);
 
 /* A field of a header block was decoded. False: as above. */
 bool sr_flood_field(sr_session *s, size_t name, size_t value);

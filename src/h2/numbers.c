@@ -4,12 +4,6 @@
 
 enum { KNOWN = 256 }; /* streams, of which the bits are kept */
 
-static uint32_t number_of(sr_bytes frame)
-{
-    const unsigned char *at = (const unsigned char *)frame.at + 5;
-    return (uint32_t)(at[0] & 127) << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
 /* How far the stream is behind the newest, in streams of clients. */
 static uint32_t back(const sr_session *s, int32_t id)
 {
@@ -46,18 +40,15 @@ void sr_numbers_reset(sr_session *s, int32_t id)
         s->reset[i / 64] |= UINT64_C(1) << i % 64;
 }
 
-uint32_t sr_numbers_wrong(sr_session *s, sr_bytes frame)
+uint32_t sr_numbers_wrong(sr_session *s, const sr_framehead *f)
 {
-    const unsigned char *at = (const unsigned char *)frame.at;
-    int32_t id = (int32_t)number_of(frame);
-    if (at[3] == NGHTTP2_PRIORITY && frame.len == SR_H2_FRAME_HEAD + 5) {
-        sr_bytes parent = sr_bytes_of(frame.at + 4, 9);
-        return !id || (int32_t)number_of(parent) == id ? NGHTTP2_PROTOCOL_ERROR : 0;
-    }
-    if (!(id & 1) || (at[3] != NGHTTP2_HEADERS && at[3] != NGHTTP2_DATA))
+    int32_t id = f->stream;
+    if (f->type == NGHTTP2_PRIORITY && f->len == 5)
+        return !id || sr_framehead_stream(f->payload.at) == id ? NGHTTP2_PROTOCOL_ERROR : 0;
+    if (!(id & 1) || (f->type != NGHTTP2_HEADERS && f->type != NGHTTP2_DATA))
         return 0;
     if (id > s->newest) {
-        if (at[3] == NGHTTP2_HEADERS)
+        if (f->type == NGHTTP2_HEADERS)
             note(s, id);
         return 0;
     }
@@ -65,7 +56,7 @@ uint32_t sr_numbers_wrong(sr_session *s, sr_bytes frame)
     if (i >= KNOWN)
         return 0;
     if (!has_bit(s->opened, i))
-        return at[3] == NGHTTP2_HEADERS ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_STREAM_CLOSED;
+        return f->type == NGHTTP2_HEADERS ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_STREAM_CLOSED;
     bool is_open = nghttp2_session_find_stream(s->ng, id);
     return is_open || has_bit(s->reset, i) ? 0 : NGHTTP2_STREAM_CLOSED;
 }

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 
 enum {
-    FRAME_HEAD = SR_H2_FRAME_HEAD,
     PREFACE = 24,
     STREAM_WINDOW = 1024 * 1024, /* bytes of a body that may be on their way */
     CONN_WINDOW = 4 * 1024 * 1024,
@@ -126,7 +125,7 @@ static int sent(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     count_sent(s, f);
     if (!st || (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA))
         return 0;
-    st->sent += FRAME_HEAD + f->hd.length;
+    st->sent += SR_FRAME_HEAD + f->hd.length;
     st->body += f->hd.type == NGHTTP2_DATA ? f->hd.length : 0;
     st->moved = true;
     if (!(f->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
@@ -265,12 +264,6 @@ void sr_session_free(sr_conn *c)
     c->session = NULL;
 }
 
-static size_t frame_len(sr_bytes in)
-{
-    const unsigned char *at = (const unsigned char *)in.at;
-    return in.len < FRAME_HEAD ? 0 : FRAME_HEAD + ((size_t)at[0] << 16 | (size_t)at[1] << 8 | at[2]);
-}
-
 ssize_t sr_session_feed(sr_session *s, sr_bytes in)
 {
     size_t len;
@@ -279,16 +272,20 @@ ssize_t sr_session_feed(sr_session *s, sr_bytes in)
         len = in.len < PREFACE - s->prefaced ? in.len : PREFACE - s->prefaced;
         s->prefaced += (uint32_t)len;
     } else {
-        len = frame_len(in);
-        if (!len || (len > in.len && len <= FRAME_HEAD + 16384))
+        if (in.len < SR_FRAME_HEAD)
             return 0;
-        len = len < in.len ? len : in.len; /* a larger one is an error already */
-        if (!sr_flood_frame(s, in))
+        sr_framehead f = sr_framehead_of(in);
+        if (f.payload.len < f.len && f.len <= SR_FRAME_MAX)
+            return 0;
+        len = SR_FRAME_HEAD +
+              f.payload
+                  .len; /* what is not here of a larger one, which is an error already, is not waited for */
+        if (!sr_flood_frame(s, &f))
             return -1;
         /* nghttp2 does not tell the end of a head that it refuses */
-        if (in.at[3] == NGHTTP2_HEADERS || in.at[3] == NGHTTP2_CONTINUATION)
-            s->opens = !(in.at[4] & NGHTTP2_FLAG_END_HEADERS);
-        uint32_t error = sr_numbers_wrong(s, sr_bytes_of(in.at, len));
+        if (f.type == NGHTTP2_HEADERS || f.type == NGHTTP2_CONTINUATION)
+            s->opens = !(f.flags & NGHTTP2_FLAG_END_HEADERS);
+        uint32_t error = sr_numbers_wrong(s, &f);
         if (error) {
             nghttp2_session_terminate_session(s->ng, error);
             return -1;
