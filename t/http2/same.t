@@ -2,18 +2,10 @@
 use strict;
 use warnings;
 use FindBin;
-use File::Spec::Functions qw(catfile);
+use lib "$FindBin::Bin/../lib";
 use Test::More;
+use Sirius::Test;
 
-my $root = catfile( $FindBin::Bin, '..', '..' );
-local $ENV{SIRIUS_TEST_H2} = 1;
-for my $test (qw(http/expect.t http/sendfile.t http/static.t psgi/body.t psgi/streaming.t)) {
-    open my $out, '-|', $^X, '-I', catfile( $root, 't', 'lib' ), catfile( $root, 't', split m{/}, $test )
-        or die "$test: $!";
-    my @line = readline $out;
-    close $out;
-    is $?, 0, $test or diag @line;
-    cmp_ok scalar( grep {/\Aok /} @line ), '>', 0, 'has tests';
-}
+runs_with( SIRIUS_TEST_H2 => qw(http/expect.t http/sendfile.t http/static.t psgi/body.t psgi/streaming.t) );
 
 done_testing;

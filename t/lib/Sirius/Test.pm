@@ -21,7 +21,7 @@ use Sirius::Test::Server;
 use Sirius::Test::Swarm;
 
 our @EXPORT
-    = qw(corpus_file elapsed every_delivery free_port http1 http1_only in_child left_out outcome program request skip_without spew start_server
+    = qw(corpus_file elapsed every_delivery free_port http1 http1_only in_child left_out outcome program request runs_with skip_without spew start_server
     until_true wait_full);
 
 $SIG{$_} ||= sub { exit 1 }
@@ -86,6 +86,22 @@ sub left_out {
     _note_left_out( $name, $reason );
     Test::More->builder->skip( "$name: HTTP/1.1 only: $reason", $name );
     return 1;
+}
+
+# Runs these tests, files below t/, as they are with this variable in the environment
+sub runs_with {
+    my ( $variable, @tests ) = @_;
+    local $ENV{$variable} = 1;
+    for my $test (@tests) {
+        open my $out, '-|', $^X, '-I', "$Sirius::Test::Server::ROOT/t/lib",
+            "$Sirius::Test::Server::ROOT/t/$test"
+            or die "$test: $!";
+        my @line = readline $out;
+        close $out;
+        Test::More::is( $?, 0, $test ) or Test::More::diag(@line);
+        Test::More::cmp_ok( scalar( grep {/\Aok /} @line ), '>', 0, 'has tests' );
+    }
+    return;
 }
 
 # For the list of dev/test --h2

@@ -19,6 +19,7 @@ use Scalar::Util qw(weaken);
 use Protocol::HTTP2::Connection;
 use Protocol::HTTP2::Constants         qw(CLIENT);
 use Protocol::HTTP2::HeaderCompression qw(headers_decode);
+use Sirius::Test::HTTP2                ();
 
 use constant {
     DATA           => 0,
@@ -38,7 +39,6 @@ use constant {
     LARGEST        => 0x7fffffff,
 };
 
-my $PREFACE   = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 my $TOKEN     = qr/[!#\$%&'*+\-.^_`|~0-9a-z]+/;
 my $EXTENSION = qr/[ \t]*;[ \t]*$TOKEN(?:[ \t]*=[ \t]*(?:$TOKEN|"[\t\x20\x21\x23-\x5b\x5d-\x7e]*"))?/i;
 my %REASON    = ( 100  => 'Continue', 200 => 'OK', 404 => 'Not Found' );
@@ -76,7 +76,7 @@ sub TIEHANDLE {
     my $self = $class->_new( socket => $socket, fd => fileno $socket );
     $self->{ssl} = ref $socket eq 'IO::Socket::SSL';
     weaken $self->{socket};
-    $self->{out} = $PREFACE . _frame( SETTINGS, 0, 0, pack 'n N', 4, WINDOW );
+    $self->{out} = Sirius::Test::HTTP2->preface( [ 4, WINDOW ] );
     $self->_flush;
     return $self;
 }
@@ -291,11 +291,7 @@ sub _head {
 # HEADERS, and CONTINUATION if it is long. HPACK without its tables
 sub _block {
     my ( $self, $stream, $ends, @field ) = @_;
-    my $block = '';
-    while ( my ( $name, $value ) = splice @field, 0, 2 ) {
-        $block .= "\0" . join '', map { _length( length $_ ) . $_ } $name, $value;
-    }
-    my @piece = unpack '(a' . FRAME_MAX . ')*', $block;
+    my @piece = unpack '(a' . FRAME_MAX . ')*', Sirius::Test::HTTP2->fields(@field);
     my $last  = $#piece;
     return join '', map {
         _frame(
@@ -332,18 +328,7 @@ sub _whole {
     return;
 }
 
-sub _frame {
-    my ( $type, $flags, $id, $payload ) = @_;
-    return substr( pack( 'N', length $payload ), 1 ) . pack( 'C C N', $type, $flags, $id ) . $payload;
-}
-
-sub _length {
-    my $n = shift;
-    return chr $n if $n < 127;
-    my $text = "\x7f";
-    for ( $n -= 127; $n > 127; $n >>= 7 ) { $text .= chr( $n & 127 | 128 ) }
-    return $text . chr $n;
-}
+sub _frame { return Sirius::Test::HTTP2->make(@_) }
 
 # --- responses ---
 
