@@ -83,9 +83,26 @@ static void close_both(const char *name)
     MUST(ftruncate(moments_log, 0) == 0);
 }
 
+/* Whatever the server has told of its worker, which was killed. */
+static void end_edge(void)
+{
+    moments_end();
+    moments_told();
+    MUST(ftruncate(moments_log, 0) == 0);
+}
+
 static int32_t ask(const char *shape)
 {
     return moments_h2_ask(&client, ++ids, shape_of(shape), true);
+}
+
+/* A new edge, with a client whose request a worker has. */
+static void open_taken(void)
+{
+    open_both();
+    ask("h2 length");
+    settle();
+    MUST(moments_take(0));
 }
 
 /* The first that was asked for, undisturbed */
@@ -501,14 +518,9 @@ static void drains(void)
     ok(client.ended, "then it ends");
     moments_leave(&client);
     moments_die(0);
-    moments_end();
-    moments_told();
-    MUST(ftruncate(moments_log, 0) == 0);
+    end_edge();
 
-    open_both();
-    ask("h2 length");
-    settle();
-    MUST(moments_take(0));
+    open_taken();
     h2wire_goaway(client.h2, 0, NGHTTP2_NO_ERROR);
     settle();
     while (moments_write(0))
@@ -518,10 +530,7 @@ static void drains(void)
     ok(client.ended, "and the connection ends");
     close_both("GOAWAY of the client");
 
-    open_both();
-    ask("h2 length");
-    settle();
-    MUST(moments_take(0));
+    open_taken();
     sr_session_goaway(session());
     for (int record = 0; record < 4; record++) /* all but its end */
         MUST(moments_write(0));
@@ -533,14 +542,9 @@ static void drains(void)
     settle();
     ok(client.ended, "whose worker dies: that was the last one");
     close_client("a worker that dies");
-    moments_end();
-    moments_told();
-    MUST(ftruncate(moments_log, 0) == 0);
+    end_edge();
 
-    open_both();
-    ask("h2 length");
-    settle();
-    MUST(moments_take(0));
+    open_taken();
     h2wire_frame(client.h2, NGHTTP2_DATA, 0, 0, "x", 1);
     settle();
     ok(client.ended && client.h2->goaways == 1 && client.h2->error == NGHTTP2_PROTOCOL_ERROR,
@@ -633,9 +637,7 @@ static bool without(long number, bool all, int *whole)
         ok(false, "allocation %ld%s: %s, connections %d, bytes %zu", number, all ? " and all" : "",
            ends ? "all ends" : "something waits for ever", (int)e->n_conns, e->pending);
     moments_die(0);
-    moments_end();
-    moments_told();
-    MUST(ftruncate(moments_log, 0) == 0);
+    end_edge();
     return enough;
 }
 
