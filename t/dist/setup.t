@@ -38,7 +38,7 @@ sub installed {
     local $ENV{PATH} = "$bin:/usr/bin:/bin";    # where no server is found
     open my $out, '>', "$dir/script" or die $!;
     print {$out}
-        "set -euo pipefail\n${functions}command() { case \$2 in caddy|haproxy|nginx|varnishd) return 1 ;; *) builtin command \"\$@\" ;; esac; }\n",
+        "set -euo pipefail\n${functions}command() { case \$2 in caddy|haproxy|nginx|pushpin|varnishd) return 1 ;; *) builtin command \"\$@\" ;; esac; }\n",
         "install_packages @packages\n";
     close $out or die $!;
     is system( 'bash', "$dir/script" ), 0, "@packages: success";
@@ -52,6 +52,9 @@ like $log_of, qr/^systemctl .*disable \Q$_\E$/m, "$_ does not start at the next 
     for qw(haproxy nginx varnish);
 unlike $log_of, qr/caddy/, 'nothing else is touched';
 ok !-e "$dir/policy", 'then services may be started again';
+
+$log_of = installed('pushpin');
+like $log_of, qr/^systemctl .*disable \Q$_\E$/m, "$_ does not start at the next boot" for qw(pushpin zurl);
 
 $log_of = installed(qw(curl wrk nginx-doc));
 unlike $log_of, qr/systemctl.*haproxy|policy 101.*policy/s, 'nothing is disabled without need';

@@ -1,0 +1,243 @@
+package Sirius::Test::Live;
+
+# An application with event streams, long polling and WebSockets, and what clients see of it. The same behind Pushpin
+# (t/deploy/pushpin.t) and under --hold (t/live/handler.t).
+#
+#   my $live = Sirius::Test::Live->new( address => $address, server => $server, publish => sub { my $item = shift; ... } );
+#   $live->streams;
+#   $live->websockets;
+
+use strict;
+use warnings;
+use Test::More;
+use Sirius::Test;
+use Sirius::Test::WebSocket;
+
+# With this key for Grip-Sig, or none
+sub app {
+    my ( $class, $key ) = @_;
+    my $signed = defined $key ? "key => '$key'," : '';
+    return <<"APP" . <<'APP';
+my \@key = ($signed);
+APP
+use Plack::Builder;
+use Sirius::WebSocket;
+
+my $chat = Sirius::WebSocket->new(
+    @key,
+    on_open => sub {
+        my ($ws) = @_;
+        return $ws->reject( 401, "sign in\n" ) if $ws->env->{QUERY_STRING} eq 'nobody';
+        my ($protocol) = split /, */, $ws->env->{HTTP_SEC_WEBSOCKET_PROTOCOL} || '';
+        $ws->accept( $protocol ? ( 'Sec-WebSocket-Protocol' => $protocol ) : () )->subscribe( 'room', 'all' );
+        $ws->meta( user => $ws->env->{QUERY_STRING} );
+    },
+    on_message => sub {
+        my ( $ws, $content, $is_binary ) = @_;
+        return $ws->send_binary($content) if $is_binary;
+        my ( $order, $rest ) = split / /, $content, 2;
+        my %do = (
+            close  => sub { $ws->send('before')->close( 4001, 'bye' )->send('late') },
+            die    => sub { $ws->send('never'); die "on purpose\n" },
+            detach => sub { $ws->detach },
+            keep   => sub { $ws->keep_alive( 1, 'still here' ) },
+            leave  => sub { $ws->unsubscribe($rest); $ws->send("left $rest") },
+            rename => sub { $ws->meta( user => $rest ); $ws->send('renamed') },
+            who    => sub { $ws->send( join ' ', $ws->meta('user'), $ws->id ) },
+        );
+        return ( $do{ $order // '' } || sub { $ws->send("echo $content") } )->();
+    },
+    on_close      => sub { my ( $ws, $code, $reason ) = @_; warn 'closed by ', $ws->meta('user'), " $code $reason\n" },
+    on_disconnect => sub { my ($ws) = @_; warn $ws->meta('user'), " is gone\n" },
+);
+
+my %page = (
+    '/events' => sub {
+        [   200,
+            [ 'Content-Type' => 'text/event-stream', 'Grip-Hold' => 'stream', 'Grip-Channel' => 'news, all',
+              'Grip-Keep-Alive' => ':\n\n; format=cstring; timeout=20' ],
+            ["data: first\n\n"]
+        ];
+    },
+    '/poll' => sub {
+        [   200,
+            [ 'Content-Type' => 'text/plain', 'Grip-Hold' => 'response', 'Grip-Channel' => 'poll', 'Grip-Timeout' => $_[0] ],
+            ['nothing new']
+        ];
+    },
+    '/plain' => sub { [ 200, [ 'Content-Type' => 'text/plain' ], ['plain'] ] },
+);
+builder {
+    mount '/chat' => $chat->to_app;
+    mount '/'     => sub {
+        my $env = shift;
+        my $page = $page{ $env->{PATH_INFO} } or return [ 404, [], [] ];
+        return $page->( $env->{QUERY_STRING} );
+    };
+};
+APP
+}
+
+# address: where clients connect; server: that has the log; publish: a sub that gets an item
+sub new {
+    my ( $class, %arg ) = @_;
+    return bless {%arg}, $class;
+}
+
+sub publish {
+    my ( $self, $channel, %formats ) = @_;
+    return $self->{publish}->( { channel => $channel, formats => \%formats } );
+}
+
+sub websocket {
+    my ( $self, $query, @field ) = @_;
+    return Sirius::Test::WebSocket->new( $self->{address}, "/chat?$query", fields => \@field );
+}
+
+sub client { return Sirius::Test::Client->new( shift->{address} ) }
+
+# What has come of a response once it has this text
+sub comes {
+    my ( $client, $text ) = @_;
+    my $in = '';
+    until_true( 10, sub { $in .= $client->some( 1, 0.5 ); $in =~ $text } );
+    return $in;
+}
+
+sub streams {
+    my $self = shift;
+    subtest 'event streams' => sub {
+        my @client = map { $self->client } 1 .. 3;
+        for my $client (@client) {
+            $client->send( request('GET /events') );
+            my $in = comes( $client, qr/data: first\n\n/ );
+            like $in,   qr/^Content-Type: text\/event-stream\r$/m, 'begins';
+            unlike $in, qr/^Grip-/mi,                              'without fields for the server';
+        }
+        $self->publish( news => 'http-stream' => { content => "data: gr\x{fc}n\n\n" } );
+        like comes( $_, qr/data: gr/ ), qr/data: gr\xc3\xbcn\n\n/, 'gets what is published' for @client;
+        $self->publish( all => 'http-stream' => { 'content-bin' => 'ZGF0YTogYmluCgo=' } );
+        like comes( $_, qr/data: bin/ ), qr/data: bin\n\n/, 'on another channel' for @client;
+        $self->publish( news => 'http-stream' => { action => 'close' } );
+        ok until_true( 10, sub { my $in = $_->rest(0.5); $_->{end} || $in =~ /^0\r\n\r\n/m } ), 'and ends'
+            for @client;
+    };
+    subtest 'long polling' => sub {
+        my $client = $self->client;
+        is $client->ask('GET /poll?1')->body, 'nothing new', 'the time is over';
+        $client = $self->client;
+        $client->send( request('GET /poll?20') );
+        ok !$client->begins(1), 'it waits';
+        $self->publish(
+            poll => 'http-response' => { code => 201, headers => { 'X-Name' => 'value' }, body => 'news' } );
+        my $answer = $client->response;
+        is_deeply [ $answer->status, $answer->header('X-Name'), $answer->body ], [ 201, 'value', 'news' ],
+            'an answer';
+    };
+    return;
+}
+
+sub websockets {
+    my $self = shift;
+    subtest 'a WebSocket' => sub {
+        my $ws = $self->websocket( 'Ann', 'Sec-WebSocket-Protocol: chat, other' );
+        is $ws->opening->status,                             101,    'opens' or return;
+        is $ws->opening->header('Sec-WebSocket-Protocol'),   'chat', 'with its protocol';
+        is $ws->opening->header('Sec-WebSocket-Extensions'), undef,  'and nothing that is for the server';
+        is_deeply [ grep {/\A(?:Set-Meta|Grip|Keep-Alive)/i} $ws->opening->names ], [], 'nor such fields';
+        $self->_talk( $ws, $_, "echo $_" )
+            for 'hello', "gr\xc3\xbcn \xf0\x9f\x98\x80", '', 'c:{"type":"detach"}', 'm:x', 'x' x 20_000;
+        $ws->send( "\0\xff", 'binary' );
+        is_deeply [ $ws->message ], [ binary => "\0\xff" ], 'bytes';
+        $ws->send( 'beat', 'ping' );
+        is_deeply [ $ws->message ], [ pong => 'beat' ], 'a ping';
+        $ws->client->send( $ws->frame( 'text', 'in ', more => 1 ) . $ws->frame( 'continuation', 'two' ) );
+        is_deeply [ $ws->message ], [ text => 'echo in two' ], 'a message in two frames';
+        $ws->client->send( join '', map { $ws->frame( 'text', $_ ) } 1 .. 50 );
+        is join( ' ', map { ( $ws->message )[1] // '-' } 1 .. 50 ), join( ' ', map {"echo $_"} 1 .. 50 ),
+            'many, in their order';
+        $ws->close( 1000, 'done' );
+        is_deeply [ $ws->message ], [ close => '1000 ' ], 'closes';
+        ok $self->{server}->wait_log(qr/closed by Ann 1000 done/), 'and the application knows';
+    };
+    subtest 'what belongs to a connection' => sub {
+        my ( $ann, $bob ) = map { $self->websocket($_) } qw(Ann Bob);
+        my ( $first, $second ) = map { $_->send('who'); ( $_->message )[1] // '' } $ann, $bob;
+        like $first,  qr/\AAnn \S{8,}\z/, 'values and an id';
+        like $second, qr/\ABob \S{8,}\z/, 'of each its own';
+        isnt $first =~ s/.* //r, $second =~ s/.* //r, 'another id';
+        $self->_talk( $ann, "rename Zo\xc3\xab", 'renamed' );
+        $self->_talk( $ann, 'who',               $first =~ s/Ann/Zo\xc3\xab/r );
+        $_->client->abort for $ann, $bob;
+        ok $self->{server}->wait_log(qr/Zo\xc3\xab is gone/), 'the application learns who is gone';
+    };
+    subtest 'channels' => sub {
+        my @ws = map { $self->websocket($_) } 1 .. 3;
+        $self->_talk( $_, 'ready', 'echo ready' ) for @ws;
+        $self->publish( room => 'ws-message' => { content => "gr\x{fc}n" } );
+        is_deeply [ $_->message ], [ text => "gr\xc3\xbcn" ], 'a message to all' for @ws;
+        $self->publish( all => 'ws-message' => { 'content-bin' => '/wA=' } );
+        is_deeply [ $_->message ], [ binary => "\xff\0" ], 'bytes' for @ws;
+        $self->_talk( $ws[0], 'leave room', 'left room' );
+        $self->publish( room => 'ws-message' => { content => 'again' } );
+        is_deeply [ $_->message ],          [ text => 'again' ], 'to those that are there' for @ws[ 1, 2 ];
+        is_deeply [ $ws[0]->message(0.5) ], [],                  'not to the one that has left';
+        $ws[1]->send('detach');
+        is_deeply [ $ws[1]->message(0.5) ], [], 'detached';
+        $ws[1]->send('hello');
+        is_deeply [ $ws[1]->message(0.5) ], [], 'the application is not asked any more';
+        $self->publish( all => 'ws-message' => { content => 'still' } );
+        is_deeply [ $ws[1]->message ], [ text => 'still' ], 'what is published comes';
+        $self->publish( all => 'ws-message' => { action => 'close', code => 4002 } );
+        $ws[0]->message;
+        like join( ' ', $ws[0]->message ), qr/\Aclose 4002/, 'closed by a publisher';
+    };
+    subtest 'keep-alive' => sub {
+        my $ws = $self->websocket('Ann');
+        $ws->send('keep');
+        is_deeply [ $ws->message ], [ text => 'still here' ], "message $_" for 1, 2;
+    };
+    subtest 'the application closes' => sub {
+        my $ws = $self->websocket('Ann');
+        $ws->send('close');
+        is_deeply [ $ws->message ], [ text  => 'before' ],   'after a message';
+        is_deeply [ $ws->message ], [ close => '4001 bye' ], 'with a code';
+        $ws = $self->websocket('Ann');
+        $ws->send('die');
+        my ($type) = my @end = $ws->message;
+        ok $type && $type =~ /\A(?:close|end)\z/,     "after an exception: @end";
+        ok $self->{server}->wait_log(qr/on purpose/), 'which is in the log';
+    };
+    subtest 'what is refused' => sub {
+        my $answer = $self->websocket('nobody')->opening;
+        is_deeply [ $answer->status, $answer->body ], [ 401, "sign in\n" ], 'by the application';
+        is $self->websocket( 'Ann', 'Origin: https://evil.example' )->opening->status, 403,
+            'a page of another site';
+        is $self->websocket( 'Ann', 'Origin: http://a' )->opening->status, 101, 'and not one of this';
+        my $client = $self->client;
+        is $client->ask('GET /chat?Ann')->status, 426, 'an ordinary request';
+        my $body = "OPEN\r\nTEXT 3\r\nwho\r\n";
+        $client = $self->client;
+        $answer = $client->ask(
+            'POST /chat?Ann',
+            'Content-Type: application/websocket-events',
+            'Connection-Id: 1',
+            'Meta-User: admin',
+            'Sec-WebSocket-Extensions: grip', \$body
+        );
+        like $answer->status, qr/\A40[03]\z/, 'an event that a client has written';
+        unlike $answer->body, qr/admin/,      'reaches no handler';
+        my $ws = $self->websocket( 'Ann', 'Meta-User: admin', 'Connection-Id: 1' );
+        $ws->send('who');
+        like + ( $ws->message )[1] // '', qr/\AAnn (?!1\z)/, 'nor do its fields';
+    };
+    return;
+}
+
+sub _talk {
+    my ( $self, $ws, $text, $want ) = @_;
+    $ws->send($text);
+    return is_deeply [ $ws->message ], [ text => $want ], substr $text, 0, 40;
+}
+
+1;
