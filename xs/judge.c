@@ -245,12 +245,12 @@ sirius_judgement sirius_judge(pTHX_ sirius_reading *r)
         bool is_sub = first < c->n && c->frames[first].call == SIRIUS_CALL_SUB;
         j = (sirius_judgement){.from = is_sub ? from : 0, .whole = is_sub};
     }
-    look_up(aTHX_ r, &j);
     for (int i = c->n - 1; i >= j.from; i--) {
         if (!is_linked(aTHX_ r, i, steady) || !is_there(aTHX_ r, &c->frames[i])) {
-            j = (sirius_judgement){.from = i + 1, .fresh = j.fresh};
+            j = (sirius_judgement){.from = i + 1};
             break;
         }
     }
+    look_up(aTHX_ r, &j); /* last: what was not there may be by now, as something else */
     return j;
 }

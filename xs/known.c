@@ -38,6 +38,7 @@ struct sirius_known {
     sirius_target target;
     HV *entries; /* by address, depth and kind: each value has an entry as its bytes */
     U32 round;
+    bool mixed; /* what was told of a sub since the last begin is of one code and of another */
     sr_buffer text;
     SV *pending[PENDING_MAX]; /* what was asked for since the last begin */
     size_t n;
@@ -164,7 +165,9 @@ static bool read_one(const sirius_known *k, kind kind, const void *at, I32 depth
     if (!sirius_remote_pieces(k->target.pid, pieces, pieces_of(kind, at, NULL, r, pieces)) ||
         !leads_to(kind, r, depth, &e->more))
         return false;
-    if (e->more && !sirius_remote_pieces(k->target.pid, pieces, pieces_of(kind, at, e->more, r, pieces)))
+    const void *more;
+    if (e->more && (!sirius_remote_pieces(k->target.pid, pieces, pieces_of(kind, at, e->more, r, pieces)) ||
+                    !leads_to(kind, r, depth, &more) || more != e->more))
         return false;
     e->is = identity_of(kind, r);
     return true;
@@ -175,7 +178,7 @@ static void look_up(pTHX_ sirius_known *k, const sirius_raw *r, entry *e)
 {
     sr_buffer_reset(&k->text);
     if (e->kind == SUB) {
-        sirius_lookup_sub(aTHX_ k->target.pid, &k->text, e->at, r, &e->finding);
+        sirius_lookup_sub(aTHX_ k->target.pid, &k->text, r, &e->finding);
     } else if (e->kind == STATEMENT) {
         sirius_lookup_statement(aTHX_ k->target.pid, &k->text, r, &e->finding);
     } else if (e->kind == OPERATION) {
@@ -214,6 +217,23 @@ static void put(pTHX_ SV *to, const entry *e, const char *text)
     memcpy(entry_of(to)->text, len ? text : "", len);
 }
 
+/*
+ * What was asked for in this round stays what it was, even if it has changed since: a closure may be gone when its name is wanted,
+ * and something else may be at its address.
+ */
+static bool needs_reading(const sirius_known *k, const entry *e, bool again)
+{
+    if (e->read == k->round)
+        return false;
+    return again || (e->round != k->round && (e->stale || e->changes));
+}
+
+/* Another closure of the same code is as good */
+static bool same_code(const entry *a, const entry *b)
+{
+    return a->kind != SUB || (a->finding.root && a->finding.root == b->finding.root);
+}
+
 /* The entry, asked for in this round, and read in it if `again`; NULL: there is nothing */
 static entry *get(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth, bool again)
 {
@@ -225,7 +245,7 @@ static entry *get(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth, b
         return NULL;
     SV **found = hv_fetch(k->entries, (char *)&key, sizeof key, 0);
     const entry *old = found ? entry_of(*found) : NULL;
-    if (!old || old->stale || ((old->changes || again) && old->read != k->round)) {
+    if (!old || needs_reading(k, old, again)) {
         entry e;
         sirius_raw r;
         if (!read_one(k, kind, at, depth, &r, &e))
@@ -239,6 +259,7 @@ static entry *get(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth, b
             } else {
                 look_up(aTHX_ k, &r, &e);
             }
+            k->mixed = k->mixed || (old && old->round == k->round && !same_code(&e, old));
             if (!found)
                 found = hv_store(k->entries, (char *)&key, sizeof key, newSVpvs(""), 0);
             if (!found)
@@ -323,7 +344,7 @@ static void learn(pTHX_ sirius_known *k, entry *e)
 bool sirius_known_same(pTHX_ sirius_known *k)
 {
     size_t n = 0;
-    bool same = true;
+    bool same = !k->mixed;
     for (size_t i = 0; i < k->n; i++) {
         entry *e = entry_of(k->pending[i]);
         n += pieces_of(e->kind, e->at, e->more, &k->raws[i], k->pieces + n);
@@ -354,6 +375,7 @@ void sirius_known_begin(pTHX_ sirius_known *k)
     for (size_t i = 0; i < k->n; i++)
         entry_of(k->pending[i])->finding.fresh = false;
     k->n = 0;
+    k->mixed = false;
     k->round++;
     if (HvUSEDKEYS(k->entries) > ENTRIES_MAX)
         hv_clear(k->entries);

@@ -44,8 +44,7 @@ typedef union sirius_raw {
 } sirius_raw;
 
 /* Each fills in *f, all zero before, except for text and len: the text is added to *text. */
-void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const CV *at, const sirius_raw *r,
-                       sirius_finding *f);
+void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f);
 void sirius_lookup_statement(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f);
 void sirius_lookup_operation(pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f);
 

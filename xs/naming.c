@@ -53,23 +53,18 @@ static bool add_package(pid_t pid, sr_buffer *out, const HV *at)
     return add_name(pid, out, name);
 }
 
-bool sirius_naming_sub(pid_t pid, sr_buffer *out, const CV *at)
+bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body)
 {
-    CV cv;
-    XPVCV body;
-    if (!at || !sirius_remote_copy(pid, &cv, at, sizeof cv) || SvTYPE(&cv) != SVt_PVCV ||
-        !sirius_remote_copy(pid, &body, cv.sv_any, sizeof body))
-        return false;
-    const HV *package = body.xcv_stash;
+    const HV *package = body->xcv_stash;
     const HEK *name;
     const GV *of;
 #ifdef CVf_NAMED
-    bool named = (body.xcv_flags & CVf_NAMED) != 0;
-    name = named ? body.xcv_gv_u.xcv_hek : NULL;
-    of = named ? NULL : body.xcv_gv_u.xcv_gv;
+    bool named = (body->xcv_flags & CVf_NAMED) != 0;
+    name = named ? body->xcv_gv_u.xcv_hek : NULL;
+    of = named ? NULL : body->xcv_gv_u.xcv_gv;
 #else
     name = NULL;
-    of = body.xcv_gv;
+    of = body->xcv_gv;
 #endif
     if (of) {
         GV gv;

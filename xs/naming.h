@@ -8,8 +8,11 @@
 
 #include "base/buffer.h"
 
-/* Adds "Package::sub". False: it has no name, or is none; *out may have grown. A package of Plack for app.psgi is "main". */
-bool sirius_naming_sub(pid_t pid, sr_buffer *out, const CV *at);
+/*
+ * Adds "Package::sub" of a sub whose body was copied to *body: it may be gone by now. False: it has no name; *out may have grown. A
+ * package of Plack for app.psgi is "main".
+ */
+bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body);
 
 /* Adds the file of a statement, which was copied to *cop. */
 bool sirius_naming_file(pTHX_ pid_t pid, sr_buffer *out, const COP *cop);

@@ -241,6 +241,8 @@ CODE
                 $line = $at{$name};
             } elsif ( $name eq '(eval)' ) {
                 $line = 5;
+            } elsif ( $name eq '(unknown)' ) {
+                push @wrong, $label;
             }
         }
         sleep 0.0002 + rand 0.001;
@@ -286,6 +288,33 @@ CODE
     cmp_ok abs( $made / ( $same + $made ) - 0.5 ), '<', 0.1, "$same times, $made times"
         or diag explain \%seen;
     };
+
+subtest 'a closure that is freed before its name is wanted' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; all() while 1;
+sub all { made(1)->(); 1 }
+sub quick { my $x = shift; $x * 2 }
+sub made { my $n = shift; sub { my $i = $n; quick($i) } }
+CODE
+    my ( %seen,  %whole );
+    my ( $until, $n ) = ( time + 40, 0 );
+    while ( $n < 5000 && time < $until ) {
+        sleep rand 0.0005;
+        my ( $labels, undef, $moved ) = $sampler->stack or next;
+        next if $labels->[0] !~ /\A\(main program\) s:1\z/;    # it begins
+        $n++;
+        $seen{s/ s:\d+\z//r}++ for @$labels;
+        $whole{ join '>', map {s/ s:\d+\z//r} @$labels }++ if !$moved;
+    }
+    ended($pid);
+    is $seen{'(unknown)'}, undef, "has one in each of $n samples" or diag explain \%whole;
+    cmp_ok $seen{'Shop::__ANON__[s:4]'} // 0, '>', 0, 'it was seen';
+    my @wrong
+        = grep { !/\A\(main program\)(?:>Shop::all(?:>Shop::(?:made|__ANON__\[s:4\](?:>Shop::quick)?))?)?\z/ }
+        sort keys %whole;
+    is_deeply \@wrong, [], 'in its place';
+};
 
 sub refused {
     my $pid = shift;
