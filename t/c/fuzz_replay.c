@@ -21,6 +21,8 @@
 #include "../../fuzz/split.c"
 #include "../../fuzz/static.c"
 #include "../../fuzz/transport.c"
+#include "../../fuzz/wsevent.c"
+#include "../../fuzz/wsframe.c"
 
 #include "tap.h"
 
@@ -32,7 +34,8 @@ static const struct target {
     {"h2fields", fuzz_h2fields}, {"h2session", fuzz_h2session}, {"logformat", fuzz_logformat},
     {"moments", fuzz_moments},   {"proxyline", fuzz_proxyline}, {"request", fuzz_request},
     {"response", fuzz_response}, {"ring", fuzz_ring},           {"split", fuzz_split},
-    {"static", fuzz_static},     {"transport", fuzz_transport},
+    {"static", fuzz_static},     {"transport", fuzz_transport}, {"wsevent", fuzz_wsevent},
+    {"wsframe", fuzz_wsframe},
 };
 
 /* Turns the escapes of a line into bytes, in place. Returns how many; what dev/fuzz did not write is none. */

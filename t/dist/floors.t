@@ -13,7 +13,8 @@ my $root = dirname( dirname( dirname( rel2abs(__FILE__) ) ) );
 chdir $root or die "$root: $!";
 
 # From the ground up; sirius-edge is src/sirius-edge.c, the program
-my @FLOORS = qw(base http http1 net static share log worker transport conn h1 h2 edge xs sirius-edge);
+my @FLOORS
+    = qw(base http http1 net static share log worker transport conn h1 h2 websocket edge xs sirius-edge);
 
 # "from to" => why, and what ends it. Floors of one shelf that know nothing of each other
 my %APART = (
@@ -21,10 +22,14 @@ my %APART = (
     'h1 worker'        => 'which knows no version of HTTP',
     'h2 worker'        => 'likewise',
     'h2 h1'            => 'each knows its version',
+    'websocket worker' => 'likewise',
+    'websocket h1'     => 'WebSockets are the same in each version',
+    'websocket h2'     => 'likewise',
     'transport worker' => 'nor a transport',
     'xs conn'          => 'nor has perl',
     'xs h1'            => 'nor has perl',
     'xs h2'            => 'nor has perl',
+    'xs websocket'     => 'nor has perl',
     'xs transport'     => 'nor has perl',
     'xs static'        => 'files are sent without perl',
     'xs edge'          => 'perl is in no process with an edge',
@@ -49,9 +54,10 @@ my %ORDER = (
     conn      =>
         'spools engine identity extra trouble deadline client listener pump output body accesslog exchange account send joined connection capacity '
         . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
-    h1   => 'put end refuse decode read h1',
-    h2   => 'state allocator priority numbers flood put refuse request session read h2',
-    edge =>
+    h1        => 'put end refuse decode read h1',
+    h2        => 'state allocator priority numbers flood put refuse request session read h2',
+    websocket => 'base64 sha1 utf8 json opening wsframe wsevent wscontrol',
+    edge      =>
         'lanerules holder log answer others turns lanes entry presence text calls report deliver crew files plain dispatch failures heir '
         . 'keys limits slow mend stop edge keeper rights sandbox setup',
     xs =>
