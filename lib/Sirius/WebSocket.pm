@@ -57,7 +57,8 @@ sub to_app {
 sub _body {
     my $env   = shift;
     my $input = $env->{'psgi.input'};
-    my $body  = q();
+    $input->seek( 0, 0 ) if $env->{'psgix.input.buffered'};    # a framework may have read it
+    my $body = q();
     while (1) {
         my $got = $input->read( $body, 65536, length $body );
         die "the body ended early\n" if !defined $got;

@@ -79,6 +79,12 @@ subtest 'a connection' => sub {
     is "@called", q(), 'is not passed on';
 };
 
+subtest 'a body that a framework has read' => sub {
+    my $env = env( event( TEXT => 'hello' ), 'psgix.input.buffered' => 1 );
+    $env->{'psgi.input'}->read( my $body, 100 );
+    is $chat->call($env)->[2][0], event( TEXT => 'm:echo hello' ), 'is read again';
+};
+
 subtest 'several events' => sub {
     my ( undef, $body ) = ask( $chat, join q(), map { event( TEXT => $_ ) } 1 .. 3 );
     is $body, join( q(), map { event( TEXT => "m:echo $_" ) } 1 .. 3 ), 'in their order';
