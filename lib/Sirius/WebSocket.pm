@@ -7,16 +7,17 @@ use Sirius::WebSocket::Connection;
 use Sirius::WebSocket::Events;
 use Sirius::WebSocket::Signature;
 
-my %TAKES = map { $_ => 1 } qw(issuer key on_close on_disconnect on_message on_open origins);
+my %TAKES = map { $_ => 1 } qw(issuer key on_close on_disconnect on_message on_open origins unsigned);
+
+# Whether the server of this process holds connections: then it lets no client's request pass for an event (Sirius::Worker)
+our $is_held;
 
 # An exception of a handler is one of the application: the server logs it and answers 500
 sub call {
     my ( $self, $env ) = @_;
     return _refused( 426, "This is a WebSocket.\n", Upgrade => 'websocket' ) if !_has_events($env);
-    if ( my $check = $self->{signature} ) {
-        my $wrong = $check->wrong( $env->{HTTP_GRIP_SIG} );
-        return _refused( 403, "Grip-Sig: $wrong\n" ) if defined $wrong;
-    }
+    my $forged = $self->_forged($env);
+    return _refused( 403, "$forged\n" )          if defined $forged;
     return _refused( 400, "no Connection-Id\n" ) if ( $env->{HTTP_CONNECTION_ID} // q() ) eq q();
     my $events = eval { [ Sirius::WebSocket::Events->decode( _body($env) ) ] }
         or return _refused( 400, $@ );
@@ -43,7 +44,7 @@ sub new {
     }
     my $self = bless {%arg}, $class;
     $self->{signature} = Sirius::WebSocket::Signature->new( key => $arg{key}, issuer => $arg{issuer} )
-        if exists $arg{key};
+        if defined $arg{key};
     my $origins = $arg{origins};
     $self->{origins} = { map { lc $_ => 1 } ref $origins ? @$origins : $origins } if defined $origins;
     return $self;
@@ -65,6 +66,17 @@ sub _body {
         last                         if !$got;
     }
     return $body;
+}
+
+# Why this may have been written by a client; undef if not
+sub _forged {
+    my ( $self, $env ) = @_;
+    return if $is_held;
+    if ( my $check = $self->{signature} ) {
+        my $wrong = $check->wrong( $env->{HTTP_GRIP_SIG} );
+        return defined $wrong ? "Grip-Sig: $wrong" : undef;
+    }
+    return $self->{unsigned} ? undef : 'an event without --hold, and no key to check it';
 }
 
 sub _has_events {
@@ -222,7 +234,15 @@ default the host of C<Origin> has to be that of C<Host>, whatever the port. C<'*
 
 For an application behind Pushpin: requests must be signed with this key in C<Grip-Sig>, by this issuer if one is given; others get
 403. Give the key to the routes of WebSockets only (F<deploy/pushpin/routes>): Pushpin passes on what looks like an event when a
-client sends it, and signs that with the key of that route. C<sirius --hold> refuses such requests of clients, and signs nothing.
+client sends it, and signs that with the key of that route.
+
+With C<--hold> the key does not matter: Sirius refuses such requests of clients. So the argument may stay.
+
+=item unsigned
+
+  unsigned => 1
+
+Accepts events without C<--hold> and without a key: for tests, or where nobody but the gateway reaches the server.
 
 =back
 

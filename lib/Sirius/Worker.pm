@@ -146,6 +146,10 @@ sub run {
     my $conf = delete $self->{loop_conf};
     $self->_flush_errors if $builder || !$conf;
     my $loop = $self->{loop} = Sirius::Worker::RequestLoop->new( $conf || $self->_loop_conf );
+    {
+        no warnings 'once';         ## no critic (ProhibitNoWarnings)
+        $Sirius::WebSocket::is_held = $self->{conf}{hold};
+    }
     die "--after-fork failed\n"
         if $self->{multiprocess} && $self->{conf}{after_fork} && !$self->_run_hook( after_fork => $self );
 

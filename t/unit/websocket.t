@@ -29,6 +29,7 @@ sub env {
 
 my @called;
 my $chat = Sirius::WebSocket->new(
+    unsigned   => 1,
     on_open    => sub { my ($ws) = @_; push @called, 'open'; $ws->accept->subscribe('room') },
     on_message => sub {
         my ( $ws, $text, $is_binary ) = @_;
@@ -104,7 +105,7 @@ subtest 'the end' => sub {
     is "@called", 'close 1005 ', 'is 1005';
     is_deeply [ ask( $chat, event('DISCONNECT') ) ], [ 200, q(), {} ], 'a client that is gone';
     is "@called", 'disconnect', 'to its handler';
-    my $other = Sirius::WebSocket->new( on_close => sub { push @called, $_[1] } );
+    my $other = Sirius::WebSocket->new( unsigned => 1, on_close => sub { push @called, $_[1] } );
     ask( $other, event('DISCONNECT') );
     is "@called", 1006, 'or to that of the end';
 };
@@ -125,19 +126,22 @@ subtest 'what is refused' => sub {
     is( ( ask( $chat, event('OPEN') x 2 ) )[0], 400, 'two openings' );
     is( ( ask( $chat, event('OPEN'), HTTP_CONNECTION_ID => undef ) )[0], 400, 'no id' );
     is "@called", q(), 'and no handler knows of it';
-    my $never = Sirius::WebSocket->new( on_open => sub { my ($ws) = @_; $ws->reject( 401, "sign in\n" ) } );
+    my $never = Sirius::WebSocket->new(
+        unsigned => 1,
+        on_open  => sub { my ($ws) = @_; $ws->reject( 401, "sign in\n" ) }
+    );
     is_deeply [ ( ask( $never, event('OPEN') . event( TEXT => 'x' ) ) )[ 0, 1 ] ], [ 401, "sign in\n" ],
         'by the application';
-    $never = Sirius::WebSocket->new( on_open => sub { } );
+    $never = Sirius::WebSocket->new( unsigned => 1, on_open => sub { } );
     is( ( ask( $never, event('OPEN') ) )[0], 403, 'one that is not accepted' );
-    my $all = Sirius::WebSocket->new;
+    my $all = Sirius::WebSocket->new( unsigned => 1 );
     is( ( ask( $all, event('OPEN') . event( TEXT => 'x' ) ) )[1],
         event('OPEN'), 'without a handler all are accepted' );
     ok !eval {
-        Sirius::WebSocket->new( on_opne => sub { } );
+        Sirius::WebSocket->new( unsigned => 1, on_opne => sub { } );
     }, 'a handler that there is not';
     like $@, qr/does not know on_opne/, 'by its name';
-    ok !eval { Sirius::WebSocket->new( on_open => 'main::open' ) }, 'a handler that is no sub';
+    ok !eval { Sirius::WebSocket->new( unsigned => 1, on_open => 'main::open' ) }, 'a handler that is no sub';
 };
 
 subtest 'origins' => sub {
@@ -152,10 +156,11 @@ subtest 'origins' => sub {
         'https://evilshop.example', 'https://shop.example@evil.example', q(), "https://shop.example\n";
     is $status->( $chat, 'http://[::1]:80', HTTP_HOST => '[::1]:5000' ), 200, 'IPv6';
     is $status->( $chat, 'http://a',        HTTP_HOST => undef ),        403, 'no host';
-    my $listed = Sirius::WebSocket->new( origins => ['https://shop.example'] );
+    my $listed = Sirius::WebSocket->new( unsigned => 1, origins => ['https://shop.example'] );
     is $status->( $listed, 'https://shop.example' ), 200, 'one that is listed';
     is $status->( $listed, $_ ), 403, "not $_" for 'http://shop.example', 'https://shop.example:5000';
-    is $status->( Sirius::WebSocket->new( origins => q(*) ), 'https://evil.example' ), 200, 'all of them';
+    is $status->( Sirius::WebSocket->new( unsigned => 1, origins => q(*) ), 'https://evil.example' ), 200,
+        'all of them';
     is( ( ask( $chat, event( TEXT => 'x' ), HTTP_ORIGIN => 'https://evil.example' ) )[0],
         200, 'it was asked when the connection was opened' );
 };
@@ -180,7 +185,16 @@ subtest 'signatures' => sub {
         my ( $signature, $want ) = @{ $with{$_} };
         is( ( ask( $signed, event('OPEN'), HTTP_GRIP_SIG => $signature ) )[0], $want, $_ );
     }
-    ok !eval { Sirius::WebSocket->new( key => undef ) }, 'a key that is forgotten';
+    ok !eval { Sirius::WebSocket->new( key => q() ) }, 'a key that is empty';
+    local $Sirius::WebSocket::is_held = 1;
+    is( ( ask( $signed, event('OPEN') ) )[0], 200, 'by the server itself, which signs nothing' );
+};
+
+subtest 'neither a server that holds connections nor a key' => sub {
+    my $app = Sirius::WebSocket->new( key => undef, on_message => sub { push @called, 'message' } );
+    is( ( ask( $app, event( TEXT => 'x' ), HTTP_META_USER => 'admin' ) )[0],
+        403, 'a client may have written it' );
+    is "@called", q(), 'no handler knows of it';
 };
 
 done_testing;
