@@ -33,6 +33,7 @@ static sr_exchange *begin(sr_conn *c, sr_exchange *x)
     if (!x)
         return NULL;
     *x = (sr_exchange){.conn = c,
+                       .protocol = c->protocol,
                        .client = c->peer,
                        .sent_from = c->sent,
                        .version = c->persists ? SR_HTTP_1_1 : SR_HTTP_1_0};

@@ -19,7 +19,9 @@ struct sr_engine;
 
 typedef struct sr_exchange {
     struct sr_conn *conn;
-    void *stream;                       /* private to the protocol */
+    const struct sr_protocol
+        *protocol; /* to which its response is given: that of the connection, unless it is of another kind */
+    void *stream;  /* private to the protocol */
     struct sr_exchange *older, **place; /* of the connection: the one before it; what points to this one */
     sr_deadline deadline;               /* of its body, the queue, the call, the stream */
     uint32_t stream_number;             /* of the stream, from 1; 0: the protocol has none */

@@ -96,7 +96,7 @@ static void stream_stalled(sr_engine *e, sr_exchange *x, int64_t at)
         return;
     }
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_WRITE], 1);
-    x->conn->protocol->cut(e, x);
+    x->protocol->cut(e, x);
 }
 
 static void expire_exchange(sr_engine *e, sr_exchange *x, sr_deadline_kind kind, int64_t at)

@@ -16,5 +16,5 @@ void sr_intake_drop(sr_task *task)
 void sr_intake_refuse(sr_engine *e, sr_task *task, int status, sr_refusal why, const char *rule)
 {
     sr_intake_drop(task);
-    task->exchange->conn->protocol->refuse(e, task->exchange, status, why, rule);
+    task->exchange->protocol->refuse(e, task->exchange, status, why, rule);
 }

@@ -82,7 +82,7 @@ typedef struct sr_protocol {
 
 static inline void sr_exchange_refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why)
 {
-    x->conn->protocol->refuse(e, x, status, why, NULL);
+    x->protocol->refuse(e, x, status, why, NULL);
 }
 
 /*

@@ -57,7 +57,7 @@ static cost cost_of(const sr_engine *e, const sr_conn *c, const sr_conn *self, w
     add_output(e, &s, c->out, c == self, what);
     if (c->state == SR_CONN_STREAMS)
         for (const sr_exchange *x = c->exchange; x; x = x->older) {
-            add_output(e, &s, c->protocol->output(x), c == self, what);
+            add_output(e, &s, x->protocol->output(x), c == self, what);
             add_body(e, &s, x->body, c == self);
         }
     else if (!s.held && c->state == SR_CONN_BODY && c->exchange)

@@ -11,13 +11,13 @@ bool sr_answer_begin(sr_edge *ed, sr_task *task, const sr_head *head)
     sr_engine *e = ed->engine;
     sr_exchange *x = task->exchange;
     sr_bytes made;
-    if (x->conn->protocol->head(e, x, head, &made))
+    if (x->protocol->head(e, x, head, &made))
         return false;
     sr_intake_drop(task);
     x->is_own = true;
     x->given_at = 0;
     sr_log_offer_task(ed, task, made);
-    x->conn->protocol->taken(e, x);
+    x->protocol->taken(e, x);
     return true;
 }
 

@@ -43,7 +43,7 @@ enum {
 
 static sr_output *output(const sr_exchange *x)
 {
-    return x->conn->protocol->output(x);
+    return x->protocol->output(x);
 }
 
 static uint64_t pending(const sr_exchange *x)
@@ -81,7 +81,7 @@ static void settle(sr_edge *ed, uint32_t slot)
         sr_conn_close(e, c, c->why); /* this calls sr_entry_abandon */
         return;
     }
-    if (output(x) && !c->protocol->settle(e, x))
+    if (output(x) && !x->protocol->settle(e, x))
         return;
     const sr_output *out = output(x);
     if (!out && !x->interim_pending && ed->entries[slot].phase == SR_ENTRY_BODY && e->config.stream_ns)
@@ -96,14 +96,14 @@ static void finish(sr_edge *ed, uint32_t slot)
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
     if (x)
-        x->conn->protocol->end(ed->engine, x);
+        x->protocol->end(ed->engine, x);
 }
 
 /* Answers 502 for a worker that has died. The request was read completely, so the connection can be kept. */
 static void bad_gateway(sr_edge *ed, sr_exchange *x)
 {
     sr_engine *e = ed->engine;
-    const sr_protocol *protocol = x->conn->protocol;
+    const sr_protocol *protocol = x->protocol;
     sr_page page;
     sr_bytes made;
     sr_page_make(&page, 502);
@@ -146,9 +146,9 @@ static void cut(sr_edge *ed, uint32_t slot)
     if (open)
         bad_gateway(ed, x);
     else if (sr_exchange_whole(x))
-        x->conn->protocol->end(ed->engine, x);
+        x->protocol->end(ed->engine, x);
     else
-        x->conn->protocol->cut(ed->engine, x);
+        x->protocol->cut(ed->engine, x);
 }
 
 void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
@@ -186,7 +186,7 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
     }
     sr_entry_abandon(ed, x);
     x->conn->why = SR_CLOSED_ERROR;
-    x->conn->protocol->cut(ed->engine, x);
+    x->protocol->cut(ed->engine, x);
 }
 
 /* --- heads --- */
@@ -211,7 +211,7 @@ static inline sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_re
     sr_exchange *x = en->exchange;
     sr_head head = {h->status, fields, h->length, h->app_length, close};
     sr_bytes made;
-    sr_response_error err = x->conn->protocol->head(ed->engine, x, &head, &made);
+    sr_response_error err = x->protocol->head(ed->engine, x, &head, &made);
     if (err || h->status < 200)
         return err;
     sr_log_head(ed, en, made);
@@ -259,7 +259,7 @@ static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *p
         } else {
             en->phase = SR_ENTRY_BODY;
             sr_bytes body = sr_bytes_of(payload + sizeof h + h.fields, len - sizeof h - h.fields);
-            en->exchange->conn->protocol->piece(ed->engine, en->exchange, body, last);
+            en->exchange->protocol->piece(ed->engine, en->exchange, body, last);
         }
     }
     if (last)
@@ -349,7 +349,7 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
     sr_conn *c = en->exchange->conn;
     const sr_content content = {fd, (off_t)f.offset, f.length, NULL};
     en->filed = en->exchange->left && en->exchange->left != SR_LENGTH_UNKNOWN;
-    c->protocol->file(ed->engine, en->exchange, &content);
+    en->exchange->protocol->file(ed->engine, en->exchange, &content);
     sr_output *out = output(en->exchange);
     if (f.leased && out)
         sr_leased_add(ed->engine, out);
@@ -415,7 +415,7 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
         if (c && pending(en->exchange) > PENDING_MAX) /* it does not wait */
             return TOOK_BAD;
         if (en->phase == SR_ENTRY_BODY && len)
-            c->protocol->piece(ed->engine, en->exchange, sr_bytes_of(payload, len), false);
+            en->exchange->protocol->piece(ed->engine, en->exchange, sr_bytes_of(payload, len), false);
         else if (en->phase == SR_ENTRY_BODY)
             probe(ed, c);
         return TOOK;
@@ -425,7 +425,7 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
         if (en->phase == SR_ENTRY_OPEN)
             return TOOK_BAD;
         if (en->phase == SR_ENTRY_BODY)
-            c->protocol->piece(ed->engine, en->exchange, sr_bytes_of("", 0), true);
+            en->exchange->protocol->piece(ed->engine, en->exchange, sr_bytes_of("", 0), true);
         finish(ed, rec->slot);
         return TOOK;
     case SR_REPLY_LOG:

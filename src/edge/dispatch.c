@@ -132,7 +132,7 @@ static inline __attribute__((always_inline)) sr_entry *filled(sr_edge *ed, sr_ta
         sr_intake_refuse(e, task, 503, sr_account_lack(err), NULL);
         return NULL;
     }
-    x->conn->protocol->taken(e, x);
+    x->protocol->taken(e, x);
     x->given_at = 0;
     x->slot = *index + 1;
     if (x->stream)

@@ -108,7 +108,7 @@ static off_t first_byte(const sr_found *f)
 
 static void send_body(sr_edge *ed, sr_exchange *x, sr_found *f, content *is)
 {
-    const sr_protocol *protocol = x->conn->protocol;
+    const sr_protocol *protocol = x->protocol;
     if (!f->is_head && f->fd >= 0 && (is->parts || !copied(ed, f->fd, first_byte(f), is->length))) {
         const sr_content file = {f->fd, first_byte(f), is->parts ? 0 : is->length, is->parts};
         protocol->file(ed->engine, x, &file);
@@ -166,6 +166,6 @@ bool sr_files_answer(sr_edge *ed, sr_mounts *mounts, sr_task *task)
     x->is_file = true;
     count(&ed->engine->row->counters, f.status);
     send_body(ed, x, &f, &is);
-    x->conn->protocol->end(ed->engine, x);
+    x->protocol->end(ed->engine, x);
     return true;
 }

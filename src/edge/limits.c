@@ -180,11 +180,11 @@ static void stream_over(sr_edge *ed, sr_exchange *x)
                        whole ? "the response was complete" : "the response was cut off");
     sr_entry_abandon(ed, x);
     if (whole) {
-        x->conn->protocol->end(e, x);
+        x->protocol->end(e, x);
         return;
     }
     x->conn->why = SR_CLOSED_ERROR;
-    x->conn->protocol->cut(e, x);
+    x->protocol->cut(e, x);
 }
 
 /* A worker runs the request. --request-timeout counts from when the request was complete. */

@@ -102,8 +102,8 @@ static void redirect(sr_edge *ed, sr_task *task)
         sr_answer_refuse(ed, task, err);
         return;
     }
-    x->conn->protocol->piece(e, x, sr_page_text(&page), true);
-    x->conn->protocol->end(e, x);
+    x->protocol->piece(e, x, sr_page_text(&page), true);
+    x->protocol->end(e, x);
 }
 
 bool sr_plain_answer(sr_edge *ed, sr_task *task)
