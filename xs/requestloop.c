@@ -101,6 +101,7 @@ void sirius_free(pTHX_ sirius *s)
     sirius_ending_close(&s->ending);
     sirius_accesslog_free(aTHX_ s);
     sirius_row_close(aTHX_ & s->row);
+    sirius_grip_free(s->grip);
     sr_buffer_free(&s->head);
     sirius_scratch_free(&s->scratch);
     Safefree(s);
@@ -128,6 +129,9 @@ SV *sirius_new(pTHX_ HV *hv)
     sirius_ending_open(&s->ending, max_requests, soon_requests, number(aTHX_ hv, "max_rss"));
     if (log && SvROK(*log) && SvTYPE(SvRV(*log)) == SVt_PVHV)
         sirius_accesslog_open(aTHX_ s, (HV *)SvRV(*log));
+    SV **hold = hv_fetchs(hv, "hold", 0);
+    if (hold && SvTRUE(*hold) && !(s->grip = sirius_grip_new()))
+        croak("Sirius::Worker::RequestLoop->new: out of memory");
     listen_all(aTHX_ hv, s);
     sirius_work_open(aTHX_ s, (int)SvIV(conf(aTHX_ hv, "sleepers")), row,
                      (uint32_t)number(aTHX_ hv, "generation"));

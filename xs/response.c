@@ -455,7 +455,7 @@ void sirius_fail(pTHX_ sirius *s, const char *what, SV *error)
         return;
     }
     struct iovec iov = {text, sizeof text - 1};
-    t->wire.own = true;
+    t->wire.flags |= SR_REPLY_OWN;
     wire_whole(s, &iov, t->wire.response.framing == SR_FRAMING_LENGTH, sizeof text - 1);
     t->wire.left = 0;
     t->wire.phase = SIRIUS_ANSWERED;

@@ -124,6 +124,11 @@ HV *sirius_board_edge(pTHX_ const sr_row *r)
     (void)hv_stores(hv, "idle", newSVuv(count(&r->idle)));
     (void)hv_stores(hv, "http2", newSVuv(count(&r->http2)));
     (void)hv_stores(hv, "streams", newSVuv(count(&r->streams)));
+    static const char *const kinds[] = {"stream", "response", "websocket"};
+    HV *held = newHV();
+    for (unsigned i = 0; i < SR_HELD_KINDS; i++)
+        (void)hv_store(held, kinds[i], (I32)strlen(kinds[i]), newSVuv(count(&r->held[i])), 0);
+    (void)hv_stores(hv, "held", newRV_noinc((SV *)held));
     (void)hv_stores(hv, "spooled", newSVuv(count(&r->spooled)));
     (void)hv_stores(hv, "waiting", newSVuv(count(&r->waiting)));
     (void)hv_stores(hv, "waiting_since", newSVnv(seconds(since)));
@@ -288,6 +293,11 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "streams", newSVuv(count(&t.streams)));
     (void)hv_stores(hv, "streams_cancelled", newSVuv(count(&t.streams_cancelled)));
     (void)hv_stores(hv, "streams_reset", newSVuv(count(&t.streams_reset)));
+    (void)hv_stores(hv, "published", newSVuv(count(&t.published)));
+    (void)hv_stores(hv, "unpublished", newSVuv(count(&t.unpublished)));
+    (void)hv_stores(hv, "delivered", newSVuv(count(&t.delivered)));
+    (void)hv_stores(hv, "hold_slow", newSVuv(count(&t.hold_slow)));
+    (void)hv_stores(hv, "hold_gaps", newSVuv(count(&t.hold_gaps)));
     (void)hv_stores(hv, "handshakes", newSVuv(count(&t.handshakes)));
     (void)hv_stores(hv, "handshakes_failed", failed(aTHX_ & t));
     (void)hv_stores(hv, "closed", closed(aTHX_ & t));

@@ -15,6 +15,7 @@
 #include "alone.h"
 #include "ending.h"
 #include "envpool.h"
+#include "grip.h"
 #include "inside.h"
 #include "memory.h"
 #include "response.h"
@@ -46,6 +47,7 @@ struct sirius {
     sirius_scratch scratch;
     sr_buffer head;        /* see wire_head_begin; its memory is used again */
     sirius_accesslog *log; /* NULL: there is none */
+    sirius_grip *grip;     /* NULL: nothing is held */
 };
 
 /* Whether this is a child that the application has forked: it serves nothing. For one whose worker is open. */

@@ -11,28 +11,25 @@ const char *wire_head_end(sirius *s, uint64_t known)
 {
     sirius_wire *w = &s->turn.wire;
     sr_response *r = &w->response;
-    w->close = !r->keep_alive;
+    w->flags = r->keep_alive ? 0 : SR_REPLY_CLOSE;
     sr_response_decide(r, known);
     if (sr_buffer_len(&s->head) > SR_REPLY_FIELDS_MAX)
         return "the header fields exceed 16 MiB";
     w->status = (uint32_t)r->status;
     w->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
-    return NULL;
+    return s->grip ? sirius_grip_take(s) : NULL;
 }
 
-static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, uint16_t flags)
+static inline __attribute__((always_inline)) void reply(sirius *s, const struct iovec *body, int n,
+                                                        uint64_t length, uint16_t flags)
 {
     sirius_wire *w = &s->turn.wire;
     const sr_response *r = &w->response;
     sr_reply_head head = {.status = (uint16_t)r->status, .length = length, .app_length = r->app_length};
     if (w->interim_broken)
         return;
-    if (w->close)
-        flags |= SR_REPLY_CLOSE;
-    if (w->own)
-        flags |= SR_REPLY_OWN;
     sr_bytes fields = sr_bytes_of(sr_buffer_at(&s->head), sr_buffer_len(&s->head));
-    if (!sr_worker_reply(&s->worker, &head, fields, body, n, flags))
+    if (!sr_worker_reply(&s->worker, &head, fields, body, n, flags | w->flags))
         w->gone = true;
 }
 
@@ -46,19 +43,37 @@ static void log_values(sirius *s)
         sirius_accesslog_say(aTHX_ s);
 }
 
-static void say(sirius *s, sr_reply_kind kind)
+/* Call it once for a reply. */
+static __attribute__((noinline)) void last(sirius *s, sr_reply_kind kind)
 {
-    if (!s->turn.wire.said) {
-        log_values(s);
-        sr_worker_say(&s->worker, kind);
-    }
+    if (kind == SR_REPLY_END && s->turn.wire.flags & SR_REPLY_STAYS)
+        kind = SR_REPLY_HELD;
+    log_values(s);
+    sr_worker_say(&s->worker, kind);
+}
+
+static inline void say(sirius *s, sr_reply_kind kind)
+{
+    if (!s->turn.wire.said)
+        last(s, kind);
     s->turn.wire.said = true;
 }
 
 /* --- heads --- */
 
+static __attribute__((noinline)) void whole_stays(sirius *s, const struct iovec *body, int n, uint64_t known)
+{
+    reply(s, body, n, known, 0);
+    if (!s->turn.wire.interim_broken)
+        say(s, SR_REPLY_END);
+}
+
 void wire_whole(sirius *s, const struct iovec *body, int n, uint64_t known)
 {
+    if (s->turn.wire.flags & SR_REPLY_STAYS) {
+        whole_stays(s, body, n, known);
+        return;
+    }
     log_values(s);
     reply(s, body, n, known, SR_REPLY_LAST);
     s->turn.wire.said = !s->turn.wire.interim_broken;
@@ -99,7 +114,8 @@ void wire_file(sirius *s, int fd, off_t offset, uint64_t length, uint64_t known)
 {
     reply(s, NULL, 0, known, 0);
     if (s->turn.wire.interim_broken ||
-        (!sr_worker_file(&s->worker, fd, (uint64_t)offset, length) && !read_out(s, fd, offset, length)))
+        ((s->turn.wire.flags & SR_REPLY_STAYS || !sr_worker_file(&s->worker, fd, (uint64_t)offset, length)) &&
+         !read_out(s, fd, offset, length)))
         s->turn.wire.gone = true;
 }
 
@@ -139,7 +155,7 @@ static void finish(pTHX_ sirius *s, bool now)
 {
     const sirius_wire *w = &s->turn.wire;
     sirius_phase phase = w->phase;
-    if (w->status == 500 && !w->own)
+    if (w->status == 500 && !(w->flags & SR_REPLY_OWN))
         sirius_report_error(aTHX_ s);
     atomic_store_explicit(&s->row.of->status, phase == SIRIUS_UNANSWERED ? 0 : w->status,
                           memory_order_relaxed);

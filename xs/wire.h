@@ -24,8 +24,7 @@ typedef struct sirius_wire {
     uint32_t status;     /* of the final response; 0: there is none yet */
     uint64_t left;       /* SR_FRAMING_LENGTH: bytes of the body still to be sent */
     bool gone;           /* the client is gone, as far as is known */
-    bool close;          /* the application wants the connection closed */
-    bool own;            /* it is an error of the server's own */
+    uint16_t flags;      /* of the record of its head (share/reply.h) */
     bool interim_broken; /* half of an interim head was sent: the response can only be cut */
     bool said;           /* END, CUT or TAKEN was sent */
     sr_response response;

@@ -55,8 +55,10 @@ sub snapshot {
         }
     }
     my @edges = map { $board->edge( $_, %option ) } 0 .. $board->edges - 1;
+    my %held  = map { $_ => 0 } qw(response stream websocket);
     for my $edge (@edges) {
-        $sum{$_} += $edge->{$_} for keys %sum;
+        $sum{$_}  += $edge->{$_}       for keys %sum;
+        $held{$_} += $edge->{held}{$_} for keys %{ $edge->{held} };
     }
     return {
         beside       => delete $reload->{beside},
@@ -65,6 +67,7 @@ sub snapshot {
         edges        => \@edges,
         edges_wanted => $board->edges / 2,               # each has a second row, for the one that replaces it
         exceptions   => $board->exceptions,
+        held         => \%held,
         lanes        => $board->lanes,
         reload       => $reload,
         latency      => delete $totals->{latency},
@@ -424,6 +427,10 @@ See L</totals>.
 A hash for each command of C<--beside>: C<name>; C<state>, C<running>, C<stopping> or C<waiting>; C<pid>, 0 while there is none; C<since>,
 when that began; and C<restarts>, how often it was started again after it had ended by itself.
 
+=item C<held>
+
+Connections that are held for the application (C<--hold>): C<stream>, C<response> and C<websocket>.
+
 =item C<limits>
 
 What the server allows: C<max_connections>, C<max_queue>, C<queue_timeout> and C<request_timeout>, in seconds; 0: there is no limit.
@@ -551,6 +558,15 @@ Connections that have spoken HTTP/2, and those of them that were told to end (GO
 =item C<streams>, C<streams_cancelled>, C<streams_reset>
 
 Requests of these, and how many were reset by the client, or by the server for an error.
+
+=item C<published>, C<unpublished>, C<delivered>
+
+Items published to channels, those that were dropped for lack of memory, and deliveries, each to one connection.
+
+=item C<hold_slow>, C<hold_gaps>
+
+Held connections that were closed because their client was too far behind (C<--hold-buffer>), and held responses that were ended because an
+item was lost (C<prev-id>).
 
 =item C<handshakes>
 

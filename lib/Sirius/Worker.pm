@@ -242,6 +242,7 @@ sub _loop_conf {
     return {
         access_log => $self->{access_log} && $self->{access_log}->for_worker,
         edge       => $self->{beside}     && defined $self->{beside}->pidfd ? $self->{beside}->pidfd : -1,
+        hold       => $self->{conf}{hold},
         listeners  => [ map { [ $_->family, $_->name, $_->port, $_->is_tls ] } @{ $self->{listeners} } ],
         $self->_max_requests,
         generation   => $self->{generation}                             || 0,

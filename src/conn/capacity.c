@@ -99,7 +99,7 @@ bool sr_capacity_awaits(const sr_engine *e)
 
 void sr_capacity_resume(sr_engine *e)
 {
-    if (!e->listeners.again || e->listeners.again > e->now)
+    if (e->listeners.again > e->now)
         return;
     e->listeners.again = 0;
     e->capacity.made_room = false;

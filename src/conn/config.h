@@ -35,6 +35,8 @@ typedef struct sr_config {
     bool serves_half_closed;  /* a request that waits, although its client has shut down its side */
     int64_t request_ns;       /* from a complete request to the head of its response; then 504; 0: no limit */
     int64_t stream_ns;        /* without more of a response that has begun; then it is cut; 0: no limit */
+    uint64_t hold_buffer;     /* bytes that the client of a held response may be behind; then it is closed */
+    uint32_t hold_per_client; /* held connections of one address; 0: no limit */
     int report_fd;            /* pipe that wakes the supervisor (trouble.h); -1: none */
     uint64_t max_temp;        /* bytes of all temporary files of all edges; 0: no limit */
     const char *tmpdir;       /* NUL-terminated; the caller keeps it alive */

@@ -19,6 +19,7 @@
  *        `----------> closed <----------'
  *
  * STREAMS: in place of all from IDLE to FLUSH, where several exchanges run at a time, each with its own stages.
+ * HELD: after SERVING, when the application leaves the response with the edge (Grip-Hold, src/live); then FLUSH, or closed.
  * READY: a complete request that can't be put into the queue; it is refused at once.
  * LINGER: this side is shut down, and what still comes is read and thrown away for a while, so that the
  * client can read the response before a reset removes it from its buffer (RFC 9112 9.6).
@@ -47,6 +48,7 @@ typedef enum sr_conn_state {
     SR_CONN_HANDSHAKE,
     SR_CONN_TUNNEL,
     SR_CONN_STREAMS,
+    SR_CONN_HELD,
 } sr_conn_state;
 
 typedef struct sr_conn {

@@ -69,6 +69,9 @@ typedef struct sr_engine {
     /* the client of this connection, which speaks HTTP/2, has done that too often; `end`: the connection ends, too */
     void (*flooded)(void *with, const sr_conn *c, sr_flood what, bool end);
 
+    /* an exchange ends that is held for the application */
+    void (*released)(void *with, sr_exchange *x);
+
     const struct sr_protocol *protocol; /* that of connections which enter; set by the owner, likewise */
     const struct sr_protocol *streams;  /* HTTP/2; NULL: there is none */
 

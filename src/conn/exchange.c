@@ -94,6 +94,8 @@ void sr_exchange_end(sr_engine *e, sr_exchange *x)
     if (x->values)
         sr_accesslog_forget(x);
     free(x->named);
+    if (x->held)
+        e->released(e->with, x);
     if (!all->reserve) {
         all->reserve = x;
     } else if (all->n_free < FREE_MAX) {

@@ -63,8 +63,11 @@ typedef struct sr_exchange {
     uint32_t head_bytes; /* bytes of its head, which are included in `sent` */
     uint64_t
         sent_from; /* sr_conn.sent where it begins, behind interim responses: what follows is its bytes on the wire */
-    int64_t given_at;  /* monotonic ns at which the application was called; 0: it was not */
-    int64_t back_at;   /* monotonic ns at which the application had completed the response */
+    int64_t given_at; /* monotonic ns at which the application was called; 0: it was not */
+    int64_t back_at;  /* monotonic ns at which the application had completed the response */
+    void *
+        held; /* of the application, private to src/live and its users; NULL: it is not. sr_engine.released frees it */
+    uint32_t messages; /* that were sent to it while it was held */
     sr_buffer *values; /* values of the request that its log line needs later (accesslog.h). Owned */
 } sr_exchange;
 

@@ -223,7 +223,7 @@ void sr_crew_lobby(sr_edge *ed)
 
 void sr_crew_resume_lobby(sr_edge *ed)
 {
-    if (!ed->lobby.resume_at || ed->lobby.resume_at > ed->engine->now)
+    if (ed->lobby.resume_at > ed->engine->now)
         return;
     ed->lobby.resume_at = 0;
     if (sr_loop_add(&ed->engine->loop, &ed->lobby.source, EPOLLIN))
@@ -245,7 +245,7 @@ static void pause_line(sr_edge *ed, sr_edge_worker *m)
 void sr_crew_resume_lines(sr_edge *ed)
 {
     bool all = true;
-    if (!ed->lines_resume_at || ed->engine->now < ed->lines_resume_at)
+    if (ed->engine->now < ed->lines_resume_at)
         return;
     for (uint32_t row = 0; row < ed->rows; row++) {
         sr_edge_worker *m = &ed->workers[row];

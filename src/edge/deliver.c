@@ -10,7 +10,9 @@
 #include "../conn/slowest.h"
 #include "../conn/spools.h"
 #include "../conn/trouble.h"
+#include "../http/grip.h"
 #include "../http/page.h"
+#include "../live/hold.h"
 #include "../net/descriptors.h"
 #include "../share/door.h"
 #include "../share/reply.h"
@@ -358,6 +360,37 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
     return TOOK;
 }
 
+/* The response is to be held. The edge decides whether it is. */
+static took hold(sr_edge *ed, sr_entry *en, const char *payload, size_t len)
+{
+    if (en->phase == SR_ENTRY_BODY || !ed->live || len > SR_GRIP_LINES_MAX)
+        return TOOK_BAD;
+    sr_buffer_reset(&ed->copy);
+    if (en->phase == SR_ENTRY_OPEN && !has_written(en) && sr_buffer_add(&ed->copy, payload, len))
+        sr_hold_begin(ed->live, en->exchange, sr_bytes_of(sr_buffer_at(&ed->copy), len));
+    return TOOK;
+}
+
+/* The worker is free, and the response stays here. */
+static took held(sr_edge *ed, uint32_t slot)
+{
+    sr_entry *en = &ed->entries[slot];
+    sr_exchange *x = en->exchange;
+    if (en->phase == SR_ENTRY_OPEN)
+        return TOOK_BAD;
+    if (!x || !x->held) {
+        if (en->phase == SR_ENTRY_BODY)
+            x->protocol->piece(ed->engine, x, sr_bytes_of("", 0), true);
+        finish(ed, slot);
+        return TOOK;
+    }
+    sr_calls_ended(ed, slot, x, false);
+    sr_log_offer(ed, slot);
+    sr_entry_forget(ed, slot);
+    sr_hold_keep(ed->live, x);
+    return TOOK;
+}
+
 /* The application goes on alone with the socket. */
 static took taken(sr_edge *ed, uint32_t slot)
 {
@@ -437,6 +470,10 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
         return unread(ed, rec->slot, payload, len);
     case SR_REPLY_TAKEN:
         return taken(ed, rec->slot);
+    case SR_REPLY_HOLD:
+        return hold(ed, en, payload, len);
+    case SR_REPLY_HELD:
+        return held(ed, rec->slot);
     default:
         return TOOK_BAD;
     }

@@ -18,6 +18,7 @@
 #include "../conn/trouble.h"
 #include "../h1/h1.h"
 #include "../h2/h2.h"
+#include "../live/hold.h"
 #include "../log/sink.h"
 #include "../net/pidfd.h"
 #include "../share/door.h"
@@ -75,6 +76,12 @@ static bool expired(void *with, sr_exchange *x, sr_deadline_kind kind)
 static void drained(void *with, sr_exchange *x)
 {
     sr_deliver_writable(with, x);
+}
+
+static void released(void *with, sr_exchange *x)
+{
+    const sr_edge *ed = with;
+    sr_hold_over(ed->live, x);
 }
 
 /* --- lifecycle --- */
@@ -155,6 +162,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
     ed->engine->abandoned = abandoned;
     ed->engine->drained = drained;
     ed->engine->expired = expired;
+    ed->engine->released = released;
     ed->engine->with = ed;
     sr_failures_open(ed);
     sr_calls_open(ed);
@@ -187,6 +195,8 @@ static int open_all(sr_edge *ed, const sr_setup *s)
     }
     if ((err = sr_keys_open(ed, s)))
         return err;
+    if (s->hold && !(ed->live = sr_live_new(ed->engine)))
+        return ENOMEM;
     if (s->log.fd >= 0 && (err = sr_log_open(ed, s)))
         return err;
     ed->keeps = ed->log || ed->lanes;
@@ -230,6 +240,7 @@ void sr_edge_free(sr_edge *ed)
     /* this writes the last lines of the log, for which entries, workers and queue are needed */
     sr_engine_free(ed->engine);
     sr_scoreboard_free(board);
+    sr_live_free(ed->live);
     sr_log_close(ed);
     sr_lanes_close(ed);
     sr_others_close(ed);
@@ -394,6 +405,9 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
             c->protocol->read(e, c, &task) == SR_INTAKE_READY)
             sr_dispatch(ed, &task);
         return;
+    case SR_CONN_HELD:
+        sr_hold_event(e, c, events);
+        return;
     case SR_CONN_READY:
     case SR_CONN_SERVING:
         return;
@@ -533,7 +547,9 @@ static int patience(sr_edge *ed)
     if (e->draining ? !e->n_conns /* the last one was closed when its frames were sent, */
                     : e->retiring && sr_heir_done(ed)) /* or by a time limit */
         return 0;
-    int ms = sr_deadlines_timeout(e);
+    int ms = sr_deadlines_timeout(e), live = ed->live ? sr_live_timeout(ed->live) : -1;
+    if (live >= 0 && (ms < 0 || live < ms))
+        ms = live;
     int64_t abandoned = sr_limits_abandoned_at(ed), mend = sr_mend_at(ed);
     int64_t end = ed->stop.end_at ? ed->stop.end_at : INT64_MAX;
     int64_t first = abandoned < mend ? abandoned : mend;
@@ -584,9 +600,12 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     sr_expire(e);
     if (!sr_link_alone(&ed->abandoned))
         sr_limits_expire_abandoned(ed);
-    sr_crew_resume_lines(ed);
-    sr_crew_resume_lobby(ed);
-    sr_capacity_resume(e);
+    if (ed->lines_resume_at)
+        sr_crew_resume_lines(ed);
+    if (ed->lobby.resume_at)
+        sr_crew_resume_lobby(ed);
+    if (e->listeners.again)
+        sr_capacity_resume(e);
     if (e->draining) {
         if (sr_stop_step(ed))
             return false;
@@ -600,6 +619,8 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     look_after(ed);
     if (ed->held.some || e->pending > SR_OUTPUT_TOTAL)
         sr_deliver_held(ed);
+    if (ed->live)
+        sr_live_step(ed->live);
     sr_due_send(e);
     wait_events(ed, wait);
     sr_others_look(ed);

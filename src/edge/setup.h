@@ -61,6 +61,7 @@ typedef struct sr_setup {
     unsigned n_listeners;
     uint8_t http2;      /* sr_http2 */
     sr_lanerules lanes; /* of --lane */
+    bool hold;          /* applications may leave responses with the edge */
     sr_mounts *mounts;  /* of --static; NULL: none; owned */
     sr_mounts *webroot; /* of --acme-webroot, one folder; NULL: none; owned */
     bool strict;    /* one of these folders that can't be opened is an error; otherwise it is tried again */

@@ -3,6 +3,7 @@
 #include "../conn/lifetime.h"
 #include "../conn/listener.h"
 #include "../conn/protocol.h"
+#include "../live/live.h"
 #include "crew.h"
 #include "deliver.h"
 #include "holder.h"
@@ -37,6 +38,8 @@ void sr_stop_begin(sr_edge *ed, bool fast)
         end_in(ed, ed->stop.graceful_ns + AFTER_WORKERS_NS);
     }
     e->draining = true;
+    if (ed->live)
+        sr_live_drain(ed->live);
     sr_engine_drain_streams(e);
 }
 

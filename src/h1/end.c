@@ -69,7 +69,7 @@ static bool wait_for_client(sr_engine *e, sr_conn *c, uint64_t before)
 {
     if (c->sent != before || sr_deadline_none(c))
         sr_send_stall_watch(e, c);
-    return sr_conn_watch(e, c, EPOLLOUT);
+    return sr_conn_watch(e, c, c->state == SR_CONN_HELD ? EPOLLOUT | EPOLLRDHUP : EPOLLOUT);
 }
 
 /* In FLUSH: sends what is left of the response, and ends it. */
@@ -102,6 +102,8 @@ static bool send_pending(sr_engine *e, sr_conn *c)
         sr_deadline_clear(e, c);
         if (c->pump) /* has waited for this */
             return sr_conn_watch(e, c, EPOLLIN | EPOLLOUT);
+        if (c->state == SR_CONN_HELD) /* its end is all that is of interest */
+            return sr_conn_watch(e, c, EPOLLRDHUP);
         sr_conn_unwatch(e, c);
         return true;
     case SR_FLUSH_AGAIN:
@@ -116,7 +118,7 @@ static bool send_pending(sr_engine *e, sr_conn *c)
 
 bool sr_h1_writable(sr_engine *e, sr_conn *c)
 {
-    if (c->state == SR_CONN_SERVING)
+    if (c->state == SR_CONN_SERVING || c->state == SR_CONN_HELD)
         return send_pending(e, c);
     send_rest(e, c);
     return false;

@@ -89,6 +89,7 @@ const char *sr_refusal_name(sr_refusal why)
         [SR_REFUSED_STOP] = "stop",
         [SR_REFUSED_LANE] = "lane-queue",
         [SR_REFUSED_LANE_TIMEOUT] = "lane-timeout",
+        [SR_REFUSED_HOLD] = "hold-per-client",
     };
     return names[why];
 }

@@ -60,6 +60,7 @@ typedef enum sr_refusal {
     SR_REFUSED_STOP,         /* the server has ended before its response had begun */
     SR_REFUSED_LANE,         /* the queue of its lane was full: --lane */
     SR_REFUSED_LANE_TIMEOUT, /* it has waited for its lane for too long */
+    SR_REFUSED_HOLD,         /* --hold-per-client */
     SR_REFUSALS,
 } sr_refusal;
 
@@ -92,6 +93,9 @@ typedef enum sr_flood {
     SR_FLOOD_UNREAD, /* it does not read the answers to PING and SETTINGS */
     SR_FLOODS,
 } sr_flood;
+
+/* What an edge holds for an application (src/live). */
+typedef enum sr_held_kind { SR_HELD_STREAM, SR_HELD_RESPONSE, SR_HELD_WEBSOCKET, SR_HELD_KINDS } sr_held_kind;
 
 /* Time limits that are not a reason in sr_closed, or not only. */
 typedef enum sr_limit {
@@ -168,6 +172,12 @@ typedef struct sr_counters {
     _Atomic uint64_t taken; /* connections taken over from the edge before */
     _Atomic uint64_t
         lost; /* requests that ended with their worker; counted by the process that has seen its end */
+    _Atomic uint64_t published;   /* items to channels */
+    _Atomic uint64_t unpublished; /* items that were dropped, for lack of memory */
+    _Atomic uint64_t delivered;   /* items, each to one connection */
+    _Atomic uint64_t
+        hold_slow; /* held connections that were closed, as their client was too far behind: --hold-buffer */
+    _Atomic uint64_t hold_gaps;          /* held responses that were ended, as an item was lost: prev-id */
     _Atomic uint64_t log_lost;           /* lines of the access log that could not be written */
     _Atomic uint64_t slow;               /* requests that ran for longer than --slow-log */
     _Atomic uint64_t limited[SR_LIMITS]; /* requests that have exceeded a time limit */

@@ -21,7 +21,9 @@ typedef enum sr_reply_kind {
     SR_REPLY_CUT,         /* the reply can't be completed: the client must notice */
     SR_REPLY_UNREAD,      /* int32_t, an errno: the worker could not read the request, and has not begun */
     SR_REPLY_TAKEN,       /* the application continues on its own with the socket: there is no reply */
-    SR_REPLY_LOG,         /* any time before END: values of its line in the access log, see below */
+    SR_REPLY_HOLD, /* before HEAD: Grip fields as lines, as which the response is to be held (http/grip.h) */
+    SR_REPLY_HELD, /* in place of END, with HOLD: the response goes on without the worker */
+    SR_REPLY_LOG,  /* any time before END: values of its line in the access log, see below */
 } sr_reply_kind;
 
 enum {                     /* flags of a record */
@@ -29,6 +31,7 @@ enum {                     /* flags of a record */
        SR_REPLY_CLOSE = 2, /* HEAD: the application wants the connection closed */
        SR_REPLY_OWN =
            4, /* HEAD: an error of the server's own: not behind what the application has written to psgix.io */
+       SR_REPLY_STAYS = 8, /* HEAD: HELD comes in place of END */
 };
 
 #define SR_REPLY_LENGTH_UNKNOWN UINT64_MAX

@@ -203,6 +203,8 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
     atomic_store_explicit(&r->idle, 0, memory_order_relaxed);
     atomic_store_explicit(&r->http2, 0, memory_order_relaxed);
     atomic_store_explicit(&r->streams, 0, memory_order_relaxed);
+    for (unsigned i = 0; i < SR_HELD_KINDS; i++)
+        atomic_store_explicit(&r->held[i], 0, memory_order_relaxed);
     atomic_store_explicit(&r->spooled, 0, memory_order_relaxed);
     atomic_store_explicit(&r->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&r->waiting_since, 0, memory_order_relaxed);

@@ -76,16 +76,17 @@ typedef enum sr_stopping {
 typedef struct sr_row {
     /* 128: two cache lines, since prefetching of adjacent lines would couple neighbours */
     _Alignas(128) _Atomic uint32_t state; /* sr_worker_state */
-    _Atomic int32_t pid;           /* 0: free; -PID: claimed by that process for a worker to be forked */
-    _Atomic uint32_t generation;   /* of the program that the worker runs; set by who claims the row */
-    _Atomic uint64_t connections;  /* of an edge: open now */
-    _Atomic uint64_t idle;         /* of an edge: how many of them are between two requests */
-    _Atomic uint64_t http2;        /* of an edge: connections that speak HTTP/2 */
-    _Atomic uint64_t streams;      /* of an edge: requests of these that are not over */
-    _Atomic uint64_t spooled;      /* of an edge: bytes of its temporary files */
-    _Atomic uint64_t waiting;      /* of an edge: complete requests that wait for a worker */
-    _Atomic int64_t since;         /* monotonic ns of the last change between idle and busy */
-    _Atomic int64_t started;       /* of an edge: monotonic ns */
+    _Atomic int32_t pid;          /* 0: free; -PID: claimed by that process for a worker to be forked */
+    _Atomic uint32_t generation;  /* of the program that the worker runs; set by who claims the row */
+    _Atomic uint64_t connections; /* of an edge: open now */
+    _Atomic uint64_t idle;        /* of an edge: how many of them are between two requests */
+    _Atomic uint64_t http2;       /* of an edge: connections that speak HTTP/2 */
+    _Atomic uint64_t streams;     /* of an edge: requests of these that are not over */
+    _Atomic uint64_t held[SR_HELD_KINDS]; /* of an edge: connections that it holds for the application */
+    _Atomic uint64_t spooled;             /* of an edge: bytes of its temporary files */
+    _Atomic uint64_t waiting;             /* of an edge: complete requests that wait for a worker */
+    _Atomic int64_t since;                /* monotonic ns of the last change between idle and busy */
+    _Atomic int64_t started;              /* of an edge: monotonic ns */
     _Atomic int64_t waiting_since; /* of an edge: monotonic ns at which the first was complete; 0: none */
     _Atomic int64_t hangs_since;   /* of an edge, by the supervisor: monotonic ns; 0: it goes on */
 

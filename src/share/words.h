@@ -50,6 +50,9 @@
     X("request-id-header",      name,       id_field,                    0,                         option)           \
     X("https-redirect",         number,     redirects,                   1,                         made)             \
     X("https-port",             number,     https_port,                  UINT16_MAX,                made)             \
+    X("hold",                   number,     hold,                        1,                         onoff)            \
+    X("hold-buffer",            number,     config.hold_buffer,          INT64_MAX,                 option)           \
+    X("hold-per-client",        number,     config.hold_per_client,      UINT32_MAX,                option)           \
     X("static",                 folder,     mounts,                      0,                         made)             \
     X("types",                  types,      mounts,                      0,                         made)             \
     X("acme-webroot",           folder,     webroot,                     0,                         made)             \

@@ -92,7 +92,8 @@ static sr_record *room(sr_worker *w, size_t payload, bool is_end)
 /* Whether the reply is over with this record, so that the edge must get it. */
 static bool is_end(sr_reply_kind kind)
 {
-    return kind == SR_REPLY_END || kind == SR_REPLY_CUT || kind == SR_REPLY_TAKEN || kind == SR_REPLY_UNREAD;
+    return kind == SR_REPLY_END || kind == SR_REPLY_HELD || kind == SR_REPLY_CUT || kind == SR_REPLY_TAKEN ||
+           kind == SR_REPLY_UNREAD;
 }
 
 static sr_record *record(sr_worker *w, sr_reply_kind kind, size_t payload)
@@ -182,6 +183,15 @@ bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, c
     return ok;
 }
 
+void sr_worker_hold(sr_worker *w, sr_bytes lines)
+{
+    sr_record *r = w->dropped ? NULL : record(w, SR_REPLY_HOLD, lines.len);
+    if (!r)
+        return;
+    memcpy(r + 1, lines.at, lines.len);
+    sr_ring_commit(ring(w), r, lines.len);
+}
+
 void sr_worker_log(sr_worker *w, sr_bytes run)
 {
     while (run.len) {
@@ -258,7 +268,7 @@ void sr_worker_unread(sr_worker *w, int why)
 
 void sr_worker_say(sr_worker *w, sr_reply_kind kind)
 {
-    if (kind == SR_REPLY_END && w->dropped)
+    if ((kind == SR_REPLY_END || kind == SR_REPLY_HELD) && w->dropped)
         kind = SR_REPLY_CUT;
     sr_record *r = record(w, kind, 0);
     if (r)

@@ -140,6 +140,9 @@ enum { SR_REPLY_FIELDS_MAX = 16 * 1024 * 1024 };
 bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, const struct iovec *body,
                      int n, uint16_t flags);
 
+/* Before the head: the response is to be held, as these Grip fields say, which were checked (http/grip.h). */
+void sr_worker_hold(sr_worker *w, sr_bytes lines);
+
 /* Values for its line in the access log (share/reply.h). Call it before the last record. */
 void sr_worker_log(sr_worker *w, sr_bytes run);
 

@@ -14,7 +14,7 @@ chdir $root or die "$root: $!";
 
 # From the ground up; sirius-edge is src/sirius-edge.c, the program
 my @FLOORS
-    = qw(base http http1 net static share log worker transport conn h1 h2 websocket edge xs sirius-edge);
+    = qw(base http http1 net static share log worker transport conn live h1 h2 websocket edge xs sirius-edge);
 
 # "from to" => why, and what ends it. Floors of one shelf that know nothing of each other
 my %APART = (
@@ -31,6 +31,7 @@ my %APART = (
     'xs h2'            => 'nor has perl',
     'xs websocket'     => 'nor has perl',
     'xs transport'     => 'nor has perl',
+    'xs live'          => 'nor has perl',
     'xs static'        => 'files are sent without perl',
     'xs edge'          => 'perl is in no process with an edge',
 );
@@ -42,11 +43,11 @@ my %EXCEPTION = ();
 my %ORDER = (
     base => 'buffer resident syscalls',
     http =>
-        'date method status token coding condition range fold priority response page started target traced forwarded',
+        'date method status token coding condition range fold priority response page started target traced forwarded grip',
     http1 => 'chunked write framing head',
     net   =>
         'beneath descriptors passing gate nosignal peer pidfd beside cidr lease loop needed proxyline tempfile memfile',
-    share     => 'counters exceptions paths door facts layout memory sleepers ring scoreboard queue',
+    share     => 'counters exceptions paths door facts layout memory sleepers ring scoreboard queue item',
     log       => 'syslog sink outlet text time format parse values',
     static    => 'path types mount fields find',
     transport => 'aead keyset pair keyfiles records tlsset tls',
@@ -54,6 +55,7 @@ my %ORDER = (
     conn      =>
         'spools engine identity extra trouble deadline client listener pump output body accesslog exchange account send joined connection capacity '
         . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
+    live      => 'timer channel subscriber clients fanout live hold',
     h1        => 'put end refuse decode read h1',
     h2        => 'state allocator priority numbers flood put refuse request session read h2',
     websocket => 'base64 sha1 utf8 json opening wsframe wsevent wscontrol',
@@ -62,7 +64,7 @@ my %ORDER = (
         . 'keys limits slow mend stop edge keeper rights sandbox setup',
     xs =>
         'alone row ending input lazy envpool env logview logformat accesslog call turn requestid socket site file said log report text trim '
-        . 'unchunk wire stream response forwarded responder memory shared serve work requestloop remote place loading naming pass '
+        . 'unchunk grip wire stream response forwarded responder memory shared serve work requestloop remote place loading naming pass '
         . 'poll scoreboard signals spawn target lookup known snapshot judge leaf sampler title calls',
 );
 

@@ -29,6 +29,7 @@ subtest 'a snapshot' => sub {
     is_deeply $got->{workers}, [], 'no worker';
     is_deeply $got->{connections}, { map { $_ => 0 } qw(http2 idle open spooled streams waiting) },
         'no connection';
+    is_deeply $got->{held}, { map { $_ => 0 } qw(response stream websocket) }, 'nor one that is held';
     is_deeply [ @{$got}{qw(wanted stopping)} ], [ 0, 0 ], 'nothing asked';
     is_deeply $got->{reload},
         { certificates => [], crls => [], map { $_ => 0 } qw(failed loading loading_since ok) },
@@ -36,12 +37,12 @@ subtest 'a snapshot' => sub {
     cmp_ok abs( $got->{time} - time ), '<', 60, 'when';
     is_deeply $got->{totals}, {
         (   map { $_ => 0 }
-                qw(aborted accepted bytes files files_bytes files_missing files_unchanged given goaways handshakes http2 log_lost lost paused refused requests slow
-                streams streams_cancelled streams_reset taken)
+                qw(aborted accepted bytes delivered files files_bytes files_missing files_unchanged given goaways handshakes hold_gaps hold_slow http2 log_lost lost paused published refused requests slow
+                streams streams_cancelled streams_reset taken unpublished)
         ),
         refusals => {
             map { $_ => 0 }
-                qw(body-timeout descriptors expect half-closed header-timeout http-version incomplete lane-queue lane-timeout malformed max-body max-connections
+                qw(body-timeout descriptors expect half-closed header-timeout hold-per-client http-version incomplete lane-queue lane-timeout malformed max-body max-connections
                 max-header max-queue max-request-line memory not-implemented not-tls queue-timeout request-timeout
                 max-temp-file-size static-file stop tmpdir upgrade worker-lost)
         },
@@ -145,7 +146,7 @@ subtest 'edges' => sub {
     my $row = $with->edge_row(1);
     is_deeply [ sort keys %$row ],
         [
-        qw(accepted bytes connections hangs_since http2 idle pid spooled started state streams waiting waiting_since)
+        qw(accepted bytes connections hangs_since held http2 idle pid spooled started state streams waiting waiting_since)
         ],
         'what there is of one';
     is $row->{pid}, 0, 'that does not run';

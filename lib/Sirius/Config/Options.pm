@@ -298,6 +298,15 @@ my @TABLE = (
         times' ],
     [ 'admin-public', 'bool', 0, {}, 'Allow --admin to listen on addresses that other machines can reach' ],
 
+    'Held connections',
+    [ 'hold', 'bool', 0, {},
+        'Let the application leave its connections with the server: with the fields Grip-Hold and Grip-Channel a response goes on with
+        what is published to its channels, and no worker has it' ],
+    [ 'hold-buffer', 'bytes', 64 << 10, { min => 0, max => 1 << 30 },
+        'Close a held connection whose client is further behind with reading' ],
+    [ 'hold-per-client', 'count', 0, { min => 0, max => 1_000_000 },
+        'Limit the number of held connections of one client address; others are answered with 503. 0: no limit' ],
+
     'Proxies',
     [ 'trust-proxy', 'proxies', undef, { value => 'CIDR,...' },
         'Trust X-Forwarded-For and X-Forwarded-Proto from proxies in these networks, separated by commas, such as 10.0.0.0/8,::1;

@@ -1,0 +1,129 @@
+#include "channel.h"
+
+#include <stdlib.h>
+
+static sr_channel *busy_first(const sr_live *live)
+{
+    return SR_LIST_ENTRY(live->busy.next, sr_channel, link);
+}
+
+static sr_publication *first(const sr_channel *c)
+{
+    return SR_LIST_ENTRY(c->publications.next, sr_publication, link);
+}
+
+/* The channel has its publication: the next one of the channel follows. */
+static void done(sr_live *live, sr_channel *c, sr_publication *p)
+{
+    sr_link_remove(&p->cursor);
+    sr_link_remove(&p->link);
+    live->pending -= p->bytes;
+    free(p);
+    if (!sr_link_alone(&c->publications)) {
+        sr_link_append(&live->busy, &c->link); /* others first */
+        return;
+    }
+    sr_link_remove(&c->link);
+    sr_channel_unused(live, c);
+}
+
+static void deliver_one(sr_live *live, sr_subscription *sub, const sr_publication *p)
+{
+    sr_subscriber *s = sub->subscriber;
+    if ((int32_t)(p->sequence - sub->since) <= 0)
+        return;
+    if (p->gap && sub->ordered) {
+        sr_counters_add(&live->engine->row->counters.hold_gaps, 1);
+        s->ops->gap(live, s);
+        return;
+    }
+    s->ops->deliver(live, s, p);
+}
+
+/* The next `n` subscribers of the first channel. Returns how many are left of `n`. */
+static unsigned deliver(sr_live *live, unsigned n)
+{
+    sr_channel *c = busy_first(live);
+    sr_publication *p = first(c);
+    sr_link *at = &p->cursor, *end = &c->subscriptions;
+    if (sr_link_alone(at)) { /* before the first */
+        at->next = end->next;
+        at->prev = end;
+        end->next->prev = at;
+        end->next = at;
+    }
+    for (; n && at->next != end; n--) {
+        sr_link *next = at->next;
+        sr_link_remove(at); /* and behind it */
+        at->prev = next;
+        at->next = next->next;
+        next->next->prev = at;
+        next->next = at;
+        deliver_one(live, (sr_subscription *)next, p);
+    }
+    if (at->next == end)
+        done(live, c, p);
+    else
+        sr_link_append(&live->busy, &c->link);
+    return n;
+}
+
+bool sr_live_publish(sr_live *live, sr_bytes packed)
+{
+    sr_counters *counters = &live->engine->row->counters;
+    sr_publication *p = NULL;
+    sr_channel *c;
+    sr_item_view item;
+    if (!sr_item_read(packed, &item))
+        return false;
+    sr_counters_add(&counters->published, 1);
+    c = item.id.len ? sr_channel_make(live, item.channel) : sr_channel_find(live, item.channel);
+    if (!c && !item.id.len) /* nobody has subscribed */
+        return true;
+    bool room = c && live->pending + packed.len <= SR_LIVE_PENDING_MAX;
+    if (!room || !(p = malloc(sizeof *p + packed.len))) {
+        sr_counters_add(&counters->unpublished, 1);
+        if (c)
+            sr_channel_remember(c, item.id); /* it is a gap for those who ask */
+        if (c)
+            sr_channel_unused(live, c);
+        return false;
+    }
+    *p = (sr_publication){.sequence = ++live->sequence,
+                          .gap = item.prev_id.len && c->last &&
+                                 !sr_bytes_equal(item.prev_id, sr_channel_last(c)),
+                          .bytes = packed.len};
+    memcpy(p->packed, packed.at, packed.len);
+    sr_item_read(sr_bytes_of(p->packed, packed.len), &p->item);
+    sr_link_init(&p->link);
+    sr_link_init(&p->cursor);
+    sr_channel_used(live, c);
+    if (item.id.len)
+        sr_channel_remember(c, p->item.id);
+    if (sr_link_alone(&c->publications))
+        sr_link_append(&live->busy, &c->link);
+    sr_link_append(&c->publications, &p->link);
+    c->messages++;
+    live->pending += p->bytes;
+    return true;
+}
+
+void sr_fanout_free(sr_live *live)
+{
+    while (!sr_link_alone(&live->busy)) {
+        sr_channel *c = busy_first(live);
+        while (!sr_link_alone(&c->publications)) {
+            sr_publication *p = first(c);
+            sr_link_remove(&p->cursor);
+            sr_link_remove(&p->link);
+            free(p);
+        }
+        sr_link_remove(&c->link);
+    }
+}
+
+void sr_fanout_step(sr_live *live)
+{
+    for (unsigned left = SR_LIVE_SLICE; left && !sr_link_alone(&live->busy);)
+        left = deliver(live, left);
+}

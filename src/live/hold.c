@@ -1,0 +1,411 @@
+#include "hold.h"
+
+#include "../conn/account.h"
+#include "../conn/deadline.h"
+#include "../conn/joined.h"
+#include "../conn/trouble.h"
+#include "../http/grip.h"
+#include "../net/descriptors.h"
+#include "channel.h"
+#include "clients.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+/* A response that waits for a publication, and is sent if none comes. */
+typedef struct answer {
+    sr_buffer fields, body;
+    int status;
+    bool close;
+} answer;
+
+typedef struct sr_hold {
+    sr_subscriber subscriber; /* must be first */
+    sr_live *live;
+    sr_exchange *exchange;
+    answer *answer; /* of Grip-Hold: response; NULL: it is a stream. Owned */
+    char *lines;    /* the Grip fields, until they are obeyed; owned */
+    uint32_t lines_len;
+    uint32_t seconds; /* of Grip-Keep-Alive, 0: nothing is sent; or of Grip-Timeout */
+    uint32_t sent_at; /* second at which something was sent */
+    uint16_t content; /* bytes of what keeps the connection alive: */
+    bool counted;     /* for its client */
+    char data[];
+} sr_hold;
+
+static sr_hold *hold_of(const sr_exchange *x)
+{
+    return x->held;
+}
+
+static const sr_protocol *real(const sr_exchange *x)
+{
+    return x->conn->protocol;
+}
+
+void sr_hold_over(sr_live *live, sr_exchange *x)
+{
+    sr_hold *h = hold_of(x);
+    x->held = NULL;
+    x->protocol = real(x);
+    if (h->counted)
+        sr_clients_left(live, &x->client);
+    sr_subscriber_end(live, &h->subscriber);
+    if (h->answer) {
+        sr_buffer_free(&h->answer->fields);
+        sr_buffer_free(&h->answer->body);
+        free(h->answer);
+    }
+    free(h->lines);
+    free(h);
+}
+
+/* It is a response like any other again. */
+static void release(sr_hold *h)
+{
+    sr_exchange *x = h->exchange;
+    if (x->conn->state == SR_CONN_HELD)
+        x->conn->state = SR_CONN_SERVING;
+    sr_hold_over(h->live, x);
+}
+
+/* --- what ends it --- */
+
+static void end(sr_engine *e, sr_exchange *x)
+{
+    x->protocol->piece(e, x, sr_bytes_of("", 0), true);
+    x->protocol->end(e, x);
+}
+
+static void respond(sr_engine *e, sr_exchange *x, int status, sr_bytes fields, sr_bytes body, bool close)
+{
+    const sr_head head = {status, fields, body.len, SR_LENGTH_UNKNOWN, close};
+    sr_bytes made;
+    if (x->protocol->head(e, x, &head, &made)) {
+        sr_exchange_refuse(e, x, 502, SR_REFUSED_WORKER);
+        return;
+    }
+    x->protocol->piece(e, x, body, true);
+    x->protocol->end(e, x);
+}
+
+static sr_bytes bytes_of(const sr_buffer *b)
+{
+    return sr_bytes_of(sr_buffer_len(b) ? sr_buffer_at(b) : "", sr_buffer_len(b));
+}
+
+/* The response of the application goes out. */
+static void answer_now(sr_engine *e, sr_exchange *x)
+{
+    sr_hold *h = hold_of(x);
+    answer a = *h->answer;
+    h->answer->fields = h->answer->body = (sr_buffer){0};
+    release(h);
+    respond(e, x, a.status, bytes_of(&a.fields), bytes_of(&a.body), a.close);
+    sr_buffer_free(&a.fields);
+    sr_buffer_free(&a.body);
+}
+
+/* Ends as the application would end it: the client may come again. */
+static void finish(sr_engine *e, sr_hold *h)
+{
+    sr_exchange *x = h->exchange;
+    if (h->answer) {
+        answer_now(e, x);
+        return;
+    }
+    release(h);
+    end(e, x);
+}
+
+/* The client is too far behind: nothing more is kept for it. */
+static void drop(sr_engine *e, sr_hold *h)
+{
+    sr_exchange *x = h->exchange;
+    sr_counters_add(&e->row->counters.hold_slow, 1);
+    x->broken = true;
+    release(h);
+    if (x->conn->state == SR_CONN_STREAMS)
+        x->protocol->cut(e, x);
+    else
+        sr_conn_close(e, x->conn, SR_CLOSED_WRITE);
+}
+
+/* --- while it is held --- */
+
+/* More of the stream. May close the connection. */
+static void put(sr_engine *e, sr_hold *h, sr_bytes bytes)
+{
+    sr_exchange *x = h->exchange;
+    sr_conn *c = x->conn;
+    const sr_output *out = x->protocol->output(x);
+    if (out && sr_output_pending(out) > e->config.hold_buffer) {
+        drop(e, h);
+        return;
+    }
+    h->sent_at = sr_live_second(h->live);
+    x->protocol->piece(e, x, bytes, false);
+    if (e->joined.of)
+        sr_joined_flush(e);
+    if (c->gone)
+        sr_conn_close(e, c, c->why);
+    else if (x->protocol->output(x))
+        x->protocol->settle(e, x);
+}
+
+static void deliver(sr_live *live, sr_subscriber *s, const sr_publication *p)
+{
+    sr_engine *e = live->engine;
+    sr_hold *h = (sr_hold *)s;
+    sr_exchange *x = h->exchange;
+    const sr_item_view *item = &p->item;
+    if (!(item->has & (h->answer ? SR_ITEM_RESPONSE : SR_ITEM_STREAM | SR_ITEM_STREAM_CLOSE)))
+        return;
+    sr_counters_add(&e->row->counters.delivered, 1);
+    x->messages++;
+    if (h->answer) {
+        release(h);
+        respond(e, x, item->status, item->fields, item->body, false);
+    } else if (item->has & SR_ITEM_STREAM_CLOSE) {
+        release(h);
+        if (item->has & SR_ITEM_STREAM)
+            x->protocol->piece(e, x, item->stream, false);
+        end(e, x);
+    } else {
+        put(e, h, item->stream);
+    }
+}
+
+static void leave(sr_live *live, sr_subscriber *s)
+{
+    finish(live->engine, (sr_hold *)s);
+}
+
+static void due(sr_live *live, sr_subscriber *s)
+{
+    sr_hold *h = (sr_hold *)s;
+    if (h->answer) {
+        finish(live->engine, h);
+        return;
+    }
+    uint32_t quiet = sr_live_second(live) - h->sent_at;
+    sr_timer_set(live, s, quiet < h->seconds ? h->seconds - quiet : h->seconds);
+    if (quiet >= h->seconds)
+        put(live->engine, h, sr_bytes_of(h->data, h->content));
+}
+
+static const sr_subscriber_ops ops = {deliver, leave, due, leave};
+
+void sr_hold_event(sr_engine *e, sr_conn *c, uint32_t events)
+{
+    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
+        sr_account_over(e, c->exchange, SR_OVER_WHOLE); /* as such responses end */
+        sr_conn_close(e, c, SR_CLOSED_CLIENT);
+        return;
+    }
+    if (events & EPOLLOUT)
+        c->protocol->writable(e, c);
+}
+
+/* --- the response of the application, on its way --- */
+
+static sr_response_error head(sr_engine *e, sr_exchange *x, const sr_head *h, sr_bytes *made)
+{
+    sr_hold *hold = hold_of(x);
+    sr_head open = *h;
+    open.length = open.app_length = SR_LENGTH_UNKNOWN;
+    if (h->status < 200 || !hold->answer)
+        return real(x)->head(e, x, h->status < 200 ? h : &open, made);
+    answer *a = hold->answer;
+    if (!sr_buffer_add_bytes(&a->fields, h->fields))
+        return SR_RESPONSE_NO_MEMORY;
+    a->status = h->status;
+    a->close = h->close;
+    *made = h->fields;
+    return SR_RESPONSE_OK;
+}
+
+static void piece(sr_engine *e, sr_exchange *x, sr_bytes body, bool last)
+{
+    sr_hold *h = hold_of(x);
+    answer *a = h->answer;
+    if (a && sr_buffer_len(&a->body) + body.len <= SR_HOLD_ANSWER_MAX && sr_buffer_add_bytes(&a->body, body))
+        return;
+    if (a) { /* it is too large */
+        answer large = *a;
+        const sr_head head_of = {large.status, bytes_of(&large.fields), SR_LENGTH_UNKNOWN, SR_LENGTH_UNKNOWN,
+                                 large.close};
+        sr_bytes made;
+        a->fields = a->body = (sr_buffer){0};
+        release(h);
+        bool ok = !x->protocol->head(e, x, &head_of, &made);
+        if (ok)
+            x->protocol->piece(e, x, bytes_of(&large.body), false);
+        sr_buffer_free(&large.fields);
+        sr_buffer_free(&large.body);
+    }
+    real(x)->piece(e, x, body, last);
+}
+
+static void file(sr_engine *e, sr_exchange *x, const sr_content *content)
+{
+    (void)e;
+    (void)x; /* workers send such a body as bytes */
+    sr_descriptors_discard(content->fd);
+    sr_parts_free(content->parts);
+}
+
+static sr_output *output(const sr_exchange *x)
+{
+    return real(x)->output(x);
+}
+
+static bool settle(sr_engine *e, sr_exchange *x)
+{
+    return real(x)->settle(e, x);
+}
+
+/* The worker has not said that it is to be kept. */
+static void over(sr_engine *e, sr_exchange *x)
+{
+    if (hold_of(x)->answer) {
+        answer_now(e, x);
+        return;
+    }
+    release(hold_of(x));
+    x->protocol->end(e, x);
+}
+
+static void cut(sr_engine *e, sr_exchange *x)
+{
+    bool unanswered = hold_of(x)->answer;
+    release(hold_of(x));
+    if (unanswered)
+        sr_exchange_refuse(e, x, 502, SR_REFUSED_WORKER);
+    else
+        x->protocol->cut(e, x);
+}
+
+static void refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why, const char *rule)
+{
+    release(hold_of(x));
+    x->protocol->refuse(e, x, status, why, rule);
+}
+
+static const sr_protocol holding = {
+    .head = head,
+    .piece = piece,
+    .file = file,
+    .output = output,
+    .settle = settle,
+    .end = over,
+    .cut = cut,
+    .refuse = refuse,
+};
+
+/* --- from the worker to here --- */
+
+static sr_hold_result refused(sr_engine *e, sr_exchange *x, sr_refusal why)
+{
+    sr_exchange_refuse(e, x, 503, why);
+    return SR_HOLD_REFUSED;
+}
+
+static bool prepared(sr_hold *h, const sr_grip *g, const sr_buffer *content)
+{
+    h->content = (uint16_t)sr_buffer_len(content);
+    if (h->content)
+        memcpy(h->data, sr_buffer_at(content), h->content);
+    h->seconds = g->hold == SR_GRIP_STREAM ? g->keep_alive : g->timeout;
+    h->lines_len = (uint32_t)g->lines.len;
+    if (!(h->lines = malloc(g->lines.len)))
+        return false;
+    memcpy(h->lines, g->lines.at, g->lines.len);
+    return g->hold == SR_GRIP_STREAM || (h->answer = calloc(1, sizeof *h->answer));
+}
+
+sr_hold_result sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines)
+{
+    sr_engine *e = live->engine;
+    sr_grip g;
+    if (x->held || x->is_head || x->conn->borrowed || sr_grip_read(lines, &g) || !g.hold)
+        return SR_HOLD_NOT;
+    sr_buffer content = {0};
+    sr_hold *h = NULL;
+    if (sr_grip_content(&g, &content) && (h = calloc(1, sizeof *h + sr_buffer_len(&content)))) {
+        sr_subscriber_begin(live, &h->subscriber, &ops,
+                            g.hold == SR_GRIP_STREAM ? SR_HELD_STREAM : SR_HELD_RESPONSE);
+        h->live = live;
+        h->exchange = x;
+        x->held = h;
+    }
+    bool ok = h && prepared(h, &g, &content);
+    sr_buffer_free(&content);
+    sr_refusal why = SR_REFUSED_MEMORY;
+    if (ok && e->config.hold_per_client) {
+        h->counted = sr_clients_came(live, &x->client, e->config.hold_per_client);
+        ok = h->counted;
+        why = SR_REFUSED_HOLD;
+    }
+    if (!ok) {
+        if (h)
+            sr_hold_over(live, x);
+        return refused(e, x, why);
+    }
+    x->protocol = &holding;
+    return SR_HOLD_BEGUN;
+}
+
+/* False: it is late, or there is no memory. */
+static bool subscribed(sr_live *live, sr_hold *h)
+{
+    sr_bytes at = sr_bytes_of(h->lines, h->lines_len), value = {NULL, 0};
+    sr_grip_channel channel;
+    bool ok = true;
+    while (ok && sr_grip_next(&at, &value, &channel))
+        ok = sr_subscribe(live, &h->subscriber, channel.name, channel.prev_id) == SR_SUBSCRIBED;
+    free(h->lines);
+    h->lines = NULL;
+    return ok;
+}
+
+/* A client that is gone without a word is noticed in the end. */
+static void keep_alive(const sr_conn *c)
+{
+    int on = 1;
+    setsockopt(c->source.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+void sr_hold_keep(sr_live *live, sr_exchange *x)
+{
+    sr_engine *e = live->engine;
+    sr_conn *c = x->conn;
+    sr_hold *h = hold_of(x);
+    x->protocol = real(x);
+    x->back_at = e->now;
+    x->is_own = true; /* the time that it is held is no latency */
+    sr_deadline_clear_exchange(e, x);
+    if (e->joined.of == c)
+        sr_joined_flush(e);
+    sr_accesslog_keep(e, x);
+    if (c->gone) {
+        sr_conn_close(e, c, c->why);
+        return;
+    }
+    if (live->draining || !subscribed(live, h)) {
+        finish(e, h);
+        return;
+    }
+    h->sent_at = sr_live_second(live);
+    sr_timer_set(live, &h->subscriber, h->seconds);
+    if (c->state == SR_CONN_STREAMS) {
+        if (x->protocol->output(x))
+            x->protocol->settle(e, x);
+        return;
+    }
+    c->state = SR_CONN_HELD;
+    keep_alive(c);
+    if (!x->protocol->output(x) || x->protocol->settle(e, x))
+        sr_conn_watch(e, c, EPOLLRDHUP | (c->out ? EPOLLOUT : 0));
+}

@@ -1,0 +1,39 @@
+#ifndef SR_HOLD_H
+#define SR_HOLD_H
+/*
+ * hold: responses that an application leaves with the edge (Grip-Hold, see http/grip.h).
+ *
+ *   stream     the head and what the application has sent are out. What is published goes behind it, and what keeps the connection
+ *              alive, until an item says "close", the client goes, or the edge stops.
+ *   response   nothing was sent. The first item with a response answers the request, or that of the application when Grip-Timeout is over.
+ *
+ * From sr_hold_begin to sr_hold_keep the worker sends its response, which goes through here (sr_exchange.protocol). Behind that the
+ * exchange has no slot and no worker; a connection with one exchange at a time is in SR_CONN_HELD.
+ *
+ * Owner: the exchange (sr_exchange.held).
+ */
+#include "../conn/protocol.h"
+#include "live.h"
+
+typedef enum sr_hold_result {
+    SR_HOLD_BEGUN,
+    SR_HOLD_NOT,     /* this response can't be held: it goes to its client as any other */
+    SR_HOLD_REFUSED, /* the request was answered with 503, as its client has --hold-per-client, or for lack of memory; the exchange may be gone */
+} sr_hold_result;
+
+/* The response of this exchange, of which nothing was sent, is to be held, as these lines of Grip fields say, which were checked. */
+sr_hold_result sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines);
+
+/* It was sent as far as the application goes, and has no slot any more: it is held from now on, or over. May close the connection. */
+void sr_hold_keep(sr_live *live, sr_exchange *x);
+
+/* The exchange ends: frees what is kept of it here. */
+void sr_hold_over(sr_live *live, sr_exchange *x);
+
+/* An event of the connection, which is in SR_CONN_HELD. May close it. */
+void sr_hold_event(sr_engine *e, sr_conn *c, uint32_t events);
+
+/* Bytes that the response may keep in memory while it is held; a larger one is sent at once. */
+enum { SR_HOLD_ANSWER_MAX = 256 * 1024 };
+
+#endif

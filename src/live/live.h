@@ -1,0 +1,150 @@
+#ifndef SR_LIVE_H
+#define SR_LIVE_H
+/*
+ * live: channels, who has subscribed to them, and what is published there (GRIP, --hold).
+ *
+ * A subscriber is a connection that an application has left with the edge: a response that goes on (hold.h), or a WebSocket. It
+ * has subscribed to channels by name. What is published to a channel is given to its subscribers in the order of their
+ * subscriptions, SR_LIVE_SLICE of all channels in a step of the loop, so that ten thousand of them hold nobody up. The publications of
+ * one channel are delivered one after another. A publisher waits for none of them.
+ *
+ * A channel is there while it has subscribers or publications, and for SR_LIVE_REMEMBERS afterwards if its last publication had an
+ * id: an application that read its data before that publication, and subscribes after it, says so by prev-id, and is told.
+ *
+ * Owner: the edge. One thread. Failure: without memory nobody subscribes, or a publication is dropped and counted.
+ */
+#include "../base/clock.h"
+#include "../base/list.h"
+#include "../conn/engine.h"
+#include "../share/item.h"
+
+enum {
+    SR_LIVE_SLICE = 64,             /* deliveries in a step of the loop */
+    SR_LIVE_REMEMBERS = 60,         /* seconds */
+    SR_LIVE_REMEMBERED_MAX = 10000, /* channels without subscribers */
+    SR_LIVE_WHEEL = 256,            /* seconds of the timers that have a list of their own */
+};
+#define SR_LIVE_PENDING_MAX                                                                                  \
+    ((size_t)64 * 1024 * 1024) /* bytes of publications that are being delivered; others are dropped */
+
+typedef struct sr_live sr_live;
+typedef struct sr_channel sr_channel;
+typedef struct sr_subscriber sr_subscriber;
+
+/* Something that was published. Owned by its channel until it is delivered. */
+typedef struct sr_publication {
+    sr_link link;      /* in sr_channel.publications */
+    sr_link cursor;    /* in sr_channel.subscriptions, behind the last one that has it; alone: it waits */
+    uint32_t sequence; /* those that have subscribed later do not get it */
+    bool gap;          /* one before it did not come: its prev_id is not the id of the one before */
+    sr_item_view item; /* points into: */
+    size_t bytes;
+    char packed[];
+} sr_publication;
+
+/* What a subscriber does. Each call may end it, with its connection. */
+typedef struct sr_subscriber_ops {
+    /* It gets the publication. */
+    void (*deliver)(sr_live *live, sr_subscriber *s, const sr_publication *p);
+    /* It has asked for the prev-id to be right, and one publication was lost. */
+    void (*gap)(sr_live *live, sr_subscriber *s);
+    /* The time of its timer has come (sr_timer_set). */
+    void (*due)(sr_live *live, sr_subscriber *s);
+    /* The edge ends, or hands over to another one, which can't have this connection. */
+    void (*leave)(sr_live *live, sr_subscriber *s);
+} sr_subscriber_ops;
+
+typedef struct sr_subscription {
+    sr_link link; /* in sr_channel.subscriptions; must be first */
+    sr_channel *channel;
+    sr_subscriber *subscriber;
+    struct sr_subscription *next; /* of the subscriber */
+    uint32_t since;               /* sr_live.sequence */
+    bool ordered;                 /* a gap ends it */
+} sr_subscription;
+
+/* Embedded in what has subscribed. */
+struct sr_subscriber {
+    const sr_subscriber_ops *ops;
+    sr_subscription *subscriptions; /* the newest first */
+    sr_link all;                    /* in sr_live.all */
+    sr_link timer;                  /* in a list of the wheel; alone: there is none */
+    uint32_t due;                   /* second of the monotonic clock */
+    uint8_t kind;                   /* sr_held_kind */
+};
+
+struct sr_channel {
+    sr_channel *next; /* in its chain of the table */
+    uint64_t hash;
+    sr_link subscriptions;
+    sr_link publications; /* the first one is being delivered */
+    sr_link link;         /* in sr_live.busy while it has publications, or in sr_live.remembered, or alone */
+    uint64_t n;           /* subscriptions */
+    uint64_t messages;    /* published while it is there */
+    uint32_t forget;      /* second at which it is not remembered any more */
+    uint8_t last_len, name_len;
+    char *last; /* id of its last publication; owned; NULL: it had none */
+    char name[];
+};
+
+struct sr_live {
+    sr_engine *engine;
+    sr_channel **chains;
+    size_t n_chains, n_channels; /* the first is a power of two */
+    sr_link all;                 /* subscribers */
+    sr_link busy;                /* channels with publications: the next one first */
+    sr_link remembered;          /* channels without subscribers, in order of `forget` */
+    size_t n_remembered;
+    size_t pending;               /* bytes of publications */
+    uint32_t sequence;            /* of publications */
+    uint64_t seed;                /* of hashes */
+    bool draining;                /* nobody subscribes any more */
+    uint64_t held[SR_HELD_KINDS]; /* subscribers */
+    struct {
+        sr_link slot[SR_LIVE_WHEEL];
+        uint32_t second; /* all that were due before it have been called */
+        size_t n;
+    } wheel;
+    struct sr_clients *clients; /* of hold.c: how many each address has; NULL: they are not counted */
+};
+
+/* NULL: no memory. `e` outlives it. */
+sr_live *sr_live_new(sr_engine *e);
+void sr_live_free(sr_live *live); /* behind the connections */
+
+/* One that has no subscription yet, and is counted from now on. */
+void sr_subscriber_begin(sr_live *live, sr_subscriber *s, const sr_subscriber_ops *ops, sr_held_kind kind);
+/* It ends: its subscriptions and its timer are gone. */
+void sr_subscriber_end(sr_live *live, sr_subscriber *s);
+
+typedef enum sr_subscribed {
+    SR_SUBSCRIBED,
+    SR_SUBSCRIBED_LATE, /* it has subscribed, but what came behind prev_id it has missed */
+    SR_SUBSCRIBED_NOT,  /* no memory */
+} sr_subscribed;
+
+/* Again: nothing happens. `prev_id`: of the publication that it has seen last; len 0: it does not say. */
+sr_subscribed sr_subscribe(sr_live *live, sr_subscriber *s, sr_bytes channel, sr_bytes prev_id);
+void sr_unsubscribe(sr_live *live, sr_subscriber *s, sr_bytes channel);
+
+/* Publishes a packed item (share/item.h), which is copied. False: it is not well-formed, or dropped. */
+bool sr_live_publish(sr_live *live, sr_bytes packed);
+
+/* Its timer fires in so many seconds, at least 1; it has one at a time. 0: never. */
+void sr_timer_set(sr_live *live, sr_subscriber *s, uint32_t seconds);
+
+/* A step: deliveries, timers, what is to be forgotten. */
+void sr_live_step(sr_live *live);
+/* ms until the next step is due; 0: there is more to do; -1: none is. */
+int sr_live_timeout(const sr_live *live);
+
+/* All leave: the edge stops. */
+void sr_live_drain(sr_live *live);
+
+/* Writes how many are held to the row of the edge. */
+void sr_live_tell(const sr_live *live);
+
+/* Calls `each` for channels with subscribers, until it returns false. */
+void sr_live_channels(const sr_live *live, bool (*each)(void *with, const sr_channel *c), void *with);
+
+#endif

@@ -1,0 +1,88 @@
+#include "channel.h"
+
+#include <stdlib.h>
+
+void sr_live_tell(const sr_live *live)
+{
+    for (unsigned i = 0; i < SR_HELD_KINDS; i++)
+        atomic_store_explicit(&live->engine->row->held[i], live->held[i], memory_order_relaxed);
+}
+
+void sr_subscriber_begin(sr_live *live, sr_subscriber *s, const sr_subscriber_ops *ops, sr_held_kind kind)
+{
+    *s = (sr_subscriber){.ops = ops, .kind = (uint8_t)kind};
+    sr_link_init(&s->timer);
+    sr_link_init(&s->all);
+    sr_link_append(&live->all, &s->all);
+    live->held[kind]++;
+    sr_live_tell(live);
+}
+
+/* Takes the subscription out of both lists. */
+static void drop(sr_live *live, sr_subscription **at)
+{
+    sr_subscription *sub = *at;
+    sr_channel *c = sub->channel;
+    *at = sub->next;
+    sr_link_remove(&sub->link);
+    free(sub);
+    c->n--;
+    sr_channel_unused(live, c);
+}
+
+void sr_subscriber_end(sr_live *live, sr_subscriber *s)
+{
+    while (s->subscriptions)
+        drop(live, &s->subscriptions);
+    sr_timer_set(live, s, 0);
+    sr_link_remove(&s->all);
+    live->held[s->kind]--;
+    sr_live_tell(live);
+}
+
+static sr_subscription **find(sr_subscriber *s, const sr_channel *c)
+{
+    sr_subscription **at = &s->subscriptions;
+    while (*at && (*at)->channel != c)
+        at = &(*at)->next;
+    return at;
+}
+
+sr_subscribed sr_subscribe(sr_live *live, sr_subscriber *s, sr_bytes name, sr_bytes prev_id)
+{
+    sr_channel *c = sr_channel_make(live, name);
+    if (!c)
+        return SR_SUBSCRIBED_NOT;
+    if (*find(s, c))
+        return SR_SUBSCRIBED;
+    sr_subscription *sub = malloc(sizeof *sub);
+    if (!sub) {
+        sr_channel_unused(live, c);
+        return SR_SUBSCRIBED_NOT;
+    }
+    sr_channel_used(live, c);
+    *sub = (sr_subscription){.channel = c,
+                             .subscriber = s,
+                             .next = s->subscriptions,
+                             .since = live->sequence,
+                             .ordered = prev_id.len > 0};
+    sr_link_init(&sub->link);
+    sr_link_append(&c->subscriptions, &sub->link);
+    s->subscriptions = sub;
+    c->n++;
+    if (!prev_id.len)
+        return SR_SUBSCRIBED;
+    if (c->last && !sr_bytes_equal(sr_channel_last(c), prev_id))
+        return SR_SUBSCRIBED_LATE;
+    if (!c->last)
+        sr_channel_remember(c, prev_id);
+    return SR_SUBSCRIBED;
+}
+
+void sr_unsubscribe(sr_live *live, sr_subscriber *s, sr_bytes name)
+{
+    sr_channel *c = sr_channel_find(live, name);
+    sr_subscription **at = c ? find(s, c) : NULL;
+    if (at && *at)
+        drop(live, at);
+}

@@ -1,0 +1,250 @@
+/* live: channels, subscribers, what they get and when; with subscribers that only take notes. */
+#include "../../src/live/channel.h"
+
+#include "../../src/live/clients.h"
+#include "tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static sr_engine engine;
+static char notes[4096];
+
+typedef struct one {
+    sr_subscriber subscriber;
+    const char *name;
+    bool ends; /* at its first publication */
+} one;
+
+static void note(const char *format, const char *name, sr_bytes text)
+{
+    size_t n = strlen(notes);
+    snprintf(notes + n, sizeof notes - n, format, name, (int)text.len, text.at);
+}
+
+static void deliver(sr_live *live, sr_subscriber *s, const sr_publication *p)
+{
+    one *o = (one *)s;
+    note("%s:%.*s ", o->name, p->item.stream);
+    if (o->ends)
+        sr_subscriber_end(live, s);
+}
+
+static void gap(sr_live *live, sr_subscriber *s)
+{
+    note("%s:gap%.*s ", ((one *)s)->name, SR_BYTES(""));
+    sr_subscriber_end(live, s);
+}
+
+static void due(sr_live *live, sr_subscriber *s)
+{
+    (void)live;
+    note("%s:due%.*s ", ((one *)s)->name, SR_BYTES(""));
+}
+
+static void leave(sr_live *live, sr_subscriber *s)
+{
+    note("%s:leave%.*s ", ((one *)s)->name, SR_BYTES(""));
+    sr_subscriber_end(live, s);
+}
+
+static const sr_subscriber_ops ops = {deliver, gap, due, leave};
+
+static bool publish(sr_live *live, const char *channel, const char *id, const char *prev, const char *text)
+{
+    static uint64_t number;
+    char packed[4096];
+    sr_item item = {.number = ++number,
+                    .channel = (uint32_t)strlen(channel),
+                    .id = (uint32_t)strlen(id),
+                    .prev_id = (uint32_t)strlen(prev),
+                    .stream = (uint32_t)strlen(text),
+                    .has = SR_ITEM_STREAM};
+    memcpy(packed, &item, sizeof item);
+    int n = snprintf(packed + sizeof item, sizeof packed - sizeof item, "%s%s%s%s", channel, id, prev, text);
+    return sr_live_publish(live, sr_bytes_of(packed, sizeof item + (size_t)n));
+}
+
+static bool saw(sr_live *live, const char *want, const char *what)
+{
+    for (int i = 0; i < 20 && sr_live_timeout(live) == 0; i++)
+        sr_live_step(live);
+    bool is = ok(strcmp(notes, want) == 0, "%s", what);
+    if (!is)
+        printf("# got  \"%s\"\n# want \"%s\"\n", notes, want);
+    notes[0] = '\0';
+    return is;
+}
+
+static void begin(sr_live *live, one *o, const char *name)
+{
+    *o = (one){.name = name};
+    sr_subscriber_begin(live, &o->subscriber, &ops, SR_HELD_STREAM);
+}
+
+static sr_subscribed join(sr_live *live, one *o, const char *channel, const char *prev)
+{
+    return sr_subscribe(live, &o->subscriber, sr_bytes_of(channel, strlen(channel)),
+                        sr_bytes_of(prev, strlen(prev)));
+}
+
+static void order(sr_live *live)
+{
+    one a, b, c;
+    begin(live, &a, "a");
+    begin(live, &b, "b");
+    begin(live, &c, "c");
+    ok(join(live, &a, "x", "") == SR_SUBSCRIBED && join(live, &b, "x", "") == SR_SUBSCRIBED &&
+           join(live, &b, "y", "") == SR_SUBSCRIBED,
+       "two subscribers");
+    ok(join(live, &a, "x", "") == SR_SUBSCRIBED, "again");
+    ok(publish(live, "x", "", "", "1") && publish(live, "x", "", "", "2") && publish(live, "y", "", "", "3"),
+       "three items");
+    join(live, &c, "x", "");
+    ok(publish(live, "x", "", "", "4") && publish(live, "z", "", "", "5"), "two more, one to nobody");
+    saw(live, "a:1 b:1 b:3 a:2 b:2 a:4 b:4 c:4 ", "each channel in its order; nobody gets what came before");
+    sr_unsubscribe(live, &b.subscriber, SR_BYTES("x"));
+    sr_unsubscribe(live, &b.subscriber, SR_BYTES("no"));
+    a.ends = true;
+    publish(live, "x", "", "", "5");
+    publish(live, "x", "", "", "6");
+    saw(live, "a:5 c:5 c:6 ", "one has unsubscribed, and one ends at an item");
+    sr_subscriber_end(live, &b.subscriber);
+    sr_subscriber_end(live, &c.subscriber);
+    ok(live->n_channels == 0, "no channel is left");
+}
+
+static void ends_within(sr_live *live)
+{
+    static one many[200];
+    for (int i = 0; i < 200; i++) {
+        begin(live, &many[i], "m");
+        join(live, &many[i], "x", "");
+    }
+    publish(live, "x", "", "", "1");
+    sr_live_step(live);
+    ok(strlen(notes) == SR_LIVE_SLICE * 4, "a step delivers %d", SR_LIVE_SLICE);
+    for (int i = SR_LIVE_SLICE - 2; i < SR_LIVE_SLICE + 2; i++)
+        sr_subscriber_end(live, &many[i].subscriber);
+    for (int i = 0; i < 5; i++)
+        sr_live_step(live);
+    ok(strlen(notes) == 198 * 4, "some end meanwhile: those that are left get it");
+    notes[0] = '\0';
+    publish(live, "x", "", "", "2");
+    sr_live_step(live);
+    for (int i = 0; i < 200; i++)
+        if (i < SR_LIVE_SLICE - 2 || i >= SR_LIVE_SLICE + 2)
+            sr_subscriber_end(live, &many[i].subscriber);
+    notes[0] = '\0';
+    saw(live, "", "all end meanwhile");
+    ok(!live->n_channels && !live->pending, "nothing is left");
+}
+
+static void gaps(sr_live *live)
+{
+    one a, b, c;
+    begin(live, &a, "a");
+    begin(live, &b, "b");
+    ok(join(live, &a, "x", "3") == SR_SUBSCRIBED, "the first one says where it is");
+    ok(join(live, &b, "x", "") == SR_SUBSCRIBED, "another one does not care");
+    publish(live, "x", "4", "3", "4");
+    publish(live, "x", "6", "5", "6");
+    saw(live, "a:4 b:4 a:gap b:6 ", "a gap is told to who asks");
+    begin(live, &c, "c");
+    ok(join(live, &c, "x", "4") == SR_SUBSCRIBED_LATE, "what came behind is missed");
+    sr_subscriber_end(live, &c.subscriber);
+    sr_subscriber_end(live, &b.subscriber);
+    ok(live->n_channels == 1, "the id is remembered without subscribers");
+    begin(live, &c, "c");
+    ok(join(live, &c, "x", "6") == SR_SUBSCRIBED, "and is right");
+    sr_subscriber_end(live, &c.subscriber);
+    engine.now += (SR_LIVE_REMEMBERS + 2) * SR_SECOND;
+    sr_live_step(live);
+    ok(live->n_channels == 0, "for a minute");
+    for (int i = 0; i < SR_LIVE_REMEMBERED_MAX + 10; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "c%d", i);
+        publish(live, name, "1", "", "x");
+        sr_live_step(live);
+    }
+    ok(live->n_channels == SR_LIVE_REMEMBERED_MAX, "not more than %d", SR_LIVE_REMEMBERED_MAX);
+    engine.now += (SR_LIVE_REMEMBERS + 2) * SR_SECOND;
+    sr_live_step(live);
+    ok(live->n_channels == 0 && sr_live_timeout(live) == -1, "and then nothing is to be done");
+}
+
+static void timers(sr_live *live)
+{
+    one a, b;
+    begin(live, &a, "a");
+    begin(live, &b, "b");
+    sr_timer_set(live, &a.subscriber, 3);
+    sr_timer_set(live, &b.subscriber, 1000);
+    engine.now += 3 * SR_SECOND - 1;
+    saw(live, "", "not before its time");
+    engine.now += SR_SECOND + 1;
+    saw(live, "a:due ", "at its time");
+    engine.now += 990 * SR_SECOND;
+    saw(live, "", "a long one goes round the wheel");
+    engine.now += 10 * SR_SECOND;
+    saw(live, "b:due ", "and fires once");
+    sr_timer_set(live, &a.subscriber, 5);
+    sr_timer_set(live, &a.subscriber, 0);
+    engine.now += 10 * SR_SECOND;
+    saw(live, "", "one that is not needed any more");
+    sr_timer_set(live, &a.subscriber, 5);
+    sr_live_drain(live);
+    saw(live, "a:leave b:leave ", "all leave");
+    ok(!live->held[SR_HELD_STREAM] && !live->wheel.n, "nothing is left");
+}
+
+static void bad_items(sr_live *live)
+{
+    ok(!sr_live_publish(live, SR_BYTES("")) && !sr_live_publish(live, SR_BYTES("rubbish")),
+       "what is no item");
+    one a;
+    begin(live, &a, "a");
+    join(live, &a, "x", "1");
+    live->pending = SR_LIVE_PENDING_MAX;
+    ok(!publish(live, "x", "2", "1", "2"), "too much is pending");
+    live->pending = 0;
+    publish(live, "x", "3", "2", "3");
+    saw(live, "a:3 ", "the id of what was dropped counts as seen, unless somebody asks");
+    sr_subscriber_end(live, &a.subscriber);
+}
+
+static void addresses(sr_live *live)
+{
+    sr_peer a = {.family = 4, .addr = {10, 0, 0, 1}, .port = 1}, b = a, c = {.family = 0};
+    b.port = 2;
+    ok(sr_clients_came(live, &a, 2) && sr_clients_came(live, &b, 2) && !sr_clients_came(live, &a, 2),
+       "two of an address");
+    ok(sr_clients_came(live, &c, 2), "another one");
+    sr_clients_left(live, &b);
+    ok(sr_clients_came(live, &a, 2), "one has left");
+    sr_clients_left(live, &a);
+    sr_clients_left(live, &a);
+    sr_clients_left(live, &c);
+}
+
+int main(void)
+{
+    engine.row = &engine.no_row;
+    engine.now = SR_SECOND;
+    sr_live *live = sr_live_new(&engine);
+    order(live);
+    ends_within(live);
+    gaps(live);
+    timers(live);
+    live->draining = false;
+    bad_items(live);
+    addresses(live);
+    one a;
+    begin(live, &a, "a");
+    join(live, &a, "x", "");
+    publish(live, "x", "", "", "1");
+    sr_subscriber_end(live, &a.subscriber);
+    publish(live, "y", "1", "", "1");
+    sr_live_free(live);
+    return done_testing();
+}
