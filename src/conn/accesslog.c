@@ -190,6 +190,8 @@ bool sr_accesslog_refuse_offered(sr_engine *e, sr_exchange *x, sr_bytes response
 
 void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response, const sr_refused *of)
 {
+    if (x->values) /* of a request that was held, and whose bytes are gone */
+        return;
     char address[SR_PEER_TEXT_MAX];
     sr_logvalues v = values_of(x, address);
     v.request = of->request;

@@ -36,6 +36,10 @@ typedef struct sr_config {
     int64_t request_ns;       /* from a complete request to the head of its response; then 504; 0: no limit */
     int64_t stream_ns;        /* without more of a response that has begun; then it is cut; 0: no limit */
     uint64_t hold_buffer;     /* bytes that the client of a held response may be behind; then it is closed */
+    uint64_t websocket_max;   /* bytes of a message of a client; more is SR_CLOSE_TOO_LARGE */
+    uint32_t websocket_rate;  /* messages of a client in a second; 0: no limit */
+    int64_t
+        websocket_ping_ns;    /* so often a client that says nothing is asked whether it is there; 0: never */
     uint32_t hold_per_client; /* held connections of one address; 0: no limit */
     int report_fd;            /* pipe that wakes the supervisor (trouble.h); -1: none */
     uint64_t max_temp;        /* bytes of all temporary files of all edges; 0: no limit */

@@ -378,7 +378,7 @@ static took held(sr_edge *ed, uint32_t slot)
     sr_exchange *x = en->exchange;
     if (en->phase == SR_ENTRY_OPEN)
         return TOOK_BAD;
-    if (!x || !x->held) {
+    if (!x || !sr_hold_has(x)) {
         if (en->phase == SR_ENTRY_BODY)
             x->protocol->piece(ed->engine, x, sr_bytes_of("", 0), true);
         finish(ed, slot);

@@ -9,6 +9,7 @@
 #include "plain.h"
 #include "text.h"
 #include "turns.h"
+#include "upgrade.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -150,6 +151,14 @@ static inline bool has_room(sr_edge *ed)
     return sr_queue_waiting(&ed->queue) + ed->turns.n + ed->others.waiting < ed->engine->config.max_queue;
 }
 
+/* Likewise: has its caller a reason to be fast, it is not this one. */
+static __attribute__((noinline)) void enter(sr_edge *ed, sr_task *task)
+{
+    uint32_t index;
+    if (filled(ed, task, has_room(ed), 0, &index))
+        sr_turns_enter(ed, index);
+}
+
 /* False: it belongs to no lane. Not inline, for the sake of those that have none. */
 static __attribute__((noinline)) bool in_lane(sr_edge *ed, sr_task *task)
 {
@@ -172,7 +181,7 @@ static bool answered(sr_edge *ed, sr_task *task)
 {
     return (!task->exchange->conn->transport && sr_plain_answer(ed, task)) ||
            (ed->answer.mounts && sr_files_answer(ed, ed->answer.mounts, task)) ||
-           (ed->lanes && in_lane(ed, task));
+           (ed->live && sr_upgrade_answer(ed, task)) || (ed->lanes && in_lane(ed, task));
 }
 
 void sr_dispatch(sr_edge *ed, sr_task *task)
@@ -182,4 +191,11 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
         return;
     if (filled(ed, task, has_room(ed), 0, &index))
         sr_turns_enter(ed, index);
+}
+
+void sr_dispatch_errand(void *with, sr_task *task)
+{
+    sr_edge *ed = with;
+    if (!ed->lanes || !in_lane(ed, task))
+        enter(ed, task);
 }

@@ -17,4 +17,7 @@
  */
 void sr_dispatch(sr_edge *ed, sr_task *task);
 
+/* The same for a request that the edge makes (websocket/errand.h): it is for the application. `ed` is the sr_edge. */
+void sr_dispatch_errand(void *ed, sr_task *task);
+
 #endif

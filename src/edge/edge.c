@@ -22,6 +22,7 @@
 #include "../log/sink.h"
 #include "../net/pidfd.h"
 #include "../share/door.h"
+#include "../websocket/wscarrier.h"
 #include "calls.h"
 #include "crew.h"
 #include "deliver.h"
@@ -41,6 +42,7 @@
 #include "slow.h"
 #include "stop.h"
 #include "turns.h"
+#include "upgrade.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -75,13 +77,20 @@ static bool expired(void *with, sr_exchange *x, sr_deadline_kind kind)
 
 static void drained(void *with, sr_exchange *x)
 {
-    sr_deliver_writable(with, x);
+    if (x->slot)
+        sr_deliver_writable(with, x);
+    else
+        sr_websocket_drained(sr_websocket_of(x));
 }
 
 static void released(void *with, sr_exchange *x)
 {
     const sr_edge *ed = with;
-    sr_hold_over(ed->live, x);
+    sr_websocket *ws = sr_websocket_of(x);
+    if (ws)
+        sr_wscarrier_over(ws);
+    else
+        sr_hold_over(ed->live, x);
 }
 
 /* --- lifecycle --- */
@@ -197,6 +206,11 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         return err;
     if (s->hold && !(ed->live = sr_live_new(ed->engine)))
         return ENOMEM;
+    if ((err = sr_upgrade_open(ed, s)))
+        return err;
+    if (ed->websockets)
+        ed->websockets->ask = sr_dispatch_errand;
+    ed->answer.any = ed->answer.any || ed->live;
     if (s->log.fd >= 0 && (err = sr_log_open(ed, s)))
         return err;
     ed->keeps = ed->log || ed->lanes;
@@ -237,9 +251,11 @@ int sr_edge_new(sr_edge **out, const sr_setup *setup)
 void sr_edge_free(sr_edge *ed)
 {
     sr_scoreboard *board = ed->engine ? ed->engine->scoreboard : NULL;
+    sr_upgrade_stop(ed);
     /* this writes the last lines of the log, for which entries, workers and queue are needed */
     sr_engine_free(ed->engine);
     sr_scoreboard_free(board);
+    sr_upgrade_close(ed);
     sr_live_free(ed->live);
     sr_log_close(ed);
     sr_lanes_close(ed);
@@ -406,7 +422,10 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
             sr_dispatch(ed, &task);
         return;
     case SR_CONN_HELD:
-        sr_hold_event(e, c, events);
+        if (sr_websocket_of(c->exchange))
+            sr_websocket_event(sr_websocket_of(c->exchange), events);
+        else
+            sr_hold_event(e, c, events);
         return;
     case SR_CONN_READY:
     case SR_CONN_SERVING:
@@ -542,7 +561,8 @@ static int patience(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     if (!sr_link_alone(&e->intake.buffered) || !sr_link_alone(&e->due) ||
-        sr_handshake_waits(&e->handshakes) || sr_leased_waits(&e->leased))
+        sr_handshake_waits(&e->handshakes) || sr_leased_waits(&e->leased) ||
+        (ed->websockets && sr_websockets_wait(ed->websockets)))
         return 0;
     if (e->draining ? !e->n_conns /* the last one was closed when its frames were sent, */
                     : e->retiring && sr_heir_done(ed)) /* or by a time limit */
@@ -630,6 +650,8 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     if (e->retiring && !e->draining && sr_heir_step(ed))
         return false;
     buffered(ed);
+    if (ed->websockets && sr_websockets_wait(ed->websockets))
+        sr_websockets_step(ed->websockets);
     if (e->spools.due)
         sr_slowest_collect(e);
     if (sr_leased_waits(&e->leased))

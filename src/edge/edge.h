@@ -234,12 +234,14 @@ typedef struct sr_edge {
     sr_slow_log slow;
     sr_turning turns;
     sr_calls calls;
-    sr_untold untold[SR_FAILURES]; /* handshakes that have failed */
-    sr_untold floods[SR_FLOODS];   /* of clients that speak HTTP/2 */
-    struct sr_live *live;          /* NULL: nothing is held */
-    struct sr_log *log;            /* NULL: there is no access log */
-    struct sr_lanes *lanes;        /* NULL: there are no lanes */
-    bool keeps;                    /* there is one of these: an entry has more to give back */
+    sr_untold untold[SR_FAILURES];    /* handshakes that have failed */
+    sr_untold floods[SR_FLOODS];      /* of clients that speak HTTP/2 */
+    struct sr_websockets *websockets; /* NULL: there are none */
+    const char *paths;                /* of --websocket, with spaces between them; NULL: all */
+    struct sr_live *live;             /* NULL: nothing is held */
+    struct sr_log *log;               /* NULL: there is no access log */
+    struct sr_lanes *lanes;           /* NULL: there are no lanes */
+    bool keeps;                       /* there is one of these: an entry has more to give back */
     sr_site sites[SR_LISTENERS_MAX];
 } sr_edge;
 

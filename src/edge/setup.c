@@ -283,6 +283,7 @@ void sr_setup_free(sr_setup *s)
     sr_keyset_wipe(&s->keyset);
     free(s->groups);
     free(s->tmpdir);
+    free(s->websocket);
     free(s->server);
     free(s->hsts);
     free(s->id_field);

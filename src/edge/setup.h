@@ -61,6 +61,7 @@ typedef struct sr_setup {
     unsigned n_listeners;
     uint8_t http2;      /* sr_http2 */
     sr_lanerules lanes; /* of --lane */
+    char *websocket;    /* of --websocket: paths with spaces between them, or "off"; NULL: all paths; owned */
     bool hold;          /* applications may leave responses with the edge */
     sr_mounts *mounts;  /* of --static; NULL: none; owned */
     sr_mounts *webroot; /* of --acme-webroot, one folder; NULL: none; owned */

@@ -325,6 +325,11 @@ static bool prepared(sr_hold *h, const sr_grip *g, const sr_buffer *content)
     return g->hold == SR_GRIP_STREAM || (h->answer = calloc(1, sizeof *h->answer));
 }
 
+bool sr_hold_has(const sr_exchange *x)
+{
+    return x->protocol == &holding;
+}
+
 sr_hold_result sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines)
 {
     sr_engine *e = live->engine;

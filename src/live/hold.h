@@ -27,6 +27,9 @@ sr_hold_result sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines);
 /* It was sent as far as the application goes, and has no slot any more: it is held from now on, or over. May close the connection. */
 void sr_hold_keep(sr_live *live, sr_exchange *x);
 
+/* Whether it is held, or on its way to that. */
+bool sr_hold_has(const sr_exchange *x);
+
 /* The exchange ends: frees what is kept of it here. */
 void sr_hold_over(sr_live *live, sr_exchange *x);
 

@@ -52,6 +52,10 @@
     X("https-port",             number,     https_port,                  UINT16_MAX,                made)             \
     X("hold",                   number,     hold,                        1,                         onoff)            \
     X("hold-buffer",            number,     config.hold_buffer,          INT64_MAX,                 option)           \
+    X("websocket",              copy,       websocket,                   0,                         made)             \
+    X("websocket-max-message",  number,     config.websocket_max,        SR_HEAD_MAX,               option)           \
+    X("websocket-rate",         number,     config.websocket_rate,       UINT32_MAX,                option)           \
+    X("websocket-ping",         seconds,    config.websocket_ping_ns,    0,                         option)           \
     X("hold-per-client",        number,     config.hold_per_client,      UINT32_MAX,                option)           \
     X("static",                 folder,     mounts,                      0,                         made)             \
     X("types",                  types,      mounts,                      0,                         made)             \

@@ -58,9 +58,10 @@ my %ORDER = (
     live      => 'timer channel subscriber clients fanout live hold',
     h1        => 'put end refuse decode read h1',
     h2        => 'state allocator priority numbers flood put refuse request session read h2',
-    websocket => 'base64 sha1 utf8 json opening wsframe wsevent wscontrol',
-    edge      =>
-        'lanerules holder log answer others turns lanes entry presence text calls report deliver crew files plain dispatch failures heir '
+    websocket =>
+        'base64 sha1 utf8 json opening wsframe wsevent wscontrol eventhead errand wscarrier wsread wsanswer wsask websocket',
+    edge =>
+        'lanerules holder log answer others turns lanes entry presence text calls report deliver crew files plain upgrade dispatch failures heir '
         . 'keys limits slow mend stop edge keeper rights sandbox setup',
     xs =>
         'alone row ending input lazy envpool env logview logformat accesslog call turn requestid socket site file said log report text trim '

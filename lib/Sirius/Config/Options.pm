@@ -306,6 +306,15 @@ my @TABLE = (
         'Close a held connection whose client is further behind with reading' ],
     [ 'hold-per-client', 'count', 0, { min => 0, max => 1_000_000 },
         'Limit the number of held connections of one client address; others are answered with 503. 0: no limit' ],
+    [ 'websocket', 'websocket', undef, { many => 1, value => 'PREFIX' },
+        'With --hold, hold the WebSockets of requests whose path begins with PREFIX: the application is told of events by requests
+        (default: any path). Other requests for WebSockets go to the application. off: all do. May be given several times' ],
+    [ 'websocket-max-message', 'bytes', 1 << 20, { min => 1, max => 1 << 30 },
+        'Close a WebSocket, with code 1009, whose client sends a larger message' ],
+    [ 'websocket-rate', 'count', 0, { min => 0, max => 1_000_000_000 },
+        'Close a WebSocket, with code 1008, whose client sends more messages in a second. 0: no limit' ],
+    [ 'websocket-ping', 'seconds', 30, { min => 0, max => 86400 },
+        'Send a ping on a WebSocket whose client has been silent for so long; the second without an answer ends it. 0: never' ],
 
     'Proxies',
     [ 'trust-proxy', 'proxies', undef, { value => 'CIDR,...' },

@@ -64,6 +64,7 @@ my %CHECK = (
     token     => \&_token,
     user      => \&_user,
     'warm-up' => \&_warm_up,
+    websocket => \&_websocket,
     workers   => \&_workers,
 );
 
@@ -315,6 +316,17 @@ sub _warm_up {
 }
 
 # A number, or two of them: at the start and at the most
+# Bytes of a path as a client sends it
+sub _websocket {
+    my $value    = shift;
+    my @prefixes = ref $value ? @$value : $value;
+    return ['off'] if grep { $_ eq 'off' } @prefixes;
+    for (@prefixes) {
+        die "'$_' is not the beginning of a path: write /chat, or off\n" if !m{\A/[!-~]*\z} || /[?#]/;
+    }
+    return \@prefixes;
+}
+
 sub _workers {
     my ( $value, $row ) = @_;
     my $auto = qr/auto(?:[*]\d{1,4})?/;

@@ -58,6 +58,7 @@ sub of {
         tmpdir_is       => _identity( $conf->{tmpdir} ),
         underscores         => $conf->{underscores_in_headers} ne 'off'     ? 1 : 0,
         trusted_underscores => $conf->{underscores_in_headers} eq 'trusted' ? 1 : 0,
+        websocket           => $conf->{websocket} && join( q{ }, @{ $conf->{websocket} } ),
         trust_proxy         => join( ',', @{ $trust->{networks} } ),
         x_forwarded_host    => $trust->{'x-forwarded-host'} ? 1 : 0,
         x_forwarded_port    => $trust->{'x-forwarded-port'} ? 1 : 0,

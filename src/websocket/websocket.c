@@ -1,0 +1,246 @@
+#include "websocket.h"
+
+#include "../conn/account.h"
+#include "../live/channel.h"
+#include "../live/clients.h"
+#include "eventhead.h"
+#include "wsask.h"
+#include "wsevent.h"
+#include "wsread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PINGS_MAX = 2, STEP = 64 };
+
+/* --- as a subscriber --- */
+
+static void deliver(sr_live *live, sr_subscriber *s, const sr_publication *p)
+{
+    sr_websocket *ws = (sr_websocket *)s;
+    const sr_item_view *item = &p->item;
+    sr_bytes content = item->has & SR_ITEM_SAME ? item->stream : item->message;
+    if (ws->state != SR_WEBSOCKET_OPEN || !(item->has & (SR_ITEM_TEXT | SR_ITEM_BINARY | SR_ITEM_WS_CLOSE)))
+        return;
+    sr_counters_add(&live->engine->row->counters.delivered, 1);
+    ws->carrier->messages++;
+    if (item->has & SR_ITEM_WS_CLOSE) {
+        sr_wscarrier_close(ws, item->code ? item->code : SR_CLOSE_NONE, content);
+        return;
+    }
+    if (ws->alive && !ws->alive->interval)
+        ws->alive->due = sr_live_second(live) + ws->alive->seconds;
+    sr_wscarrier_publish(ws, item->has & SR_ITEM_TEXT ? SR_WSFRAME_TEXT : SR_WSFRAME_BINARY, content);
+}
+
+static void leave(sr_live *live, sr_subscriber *s)
+{
+    sr_wscarrier_fail((sr_websocket *)s, live->engine->retiring ? SR_CLOSE_RESTART : SR_CLOSE_AWAY,
+                      sr_bytes_of("", 0));
+}
+
+static void gap(sr_live *live, sr_subscriber *s)
+{
+    (void)live;
+    sr_wscarrier_close((sr_websocket *)s, SR_CLOSE_RESTART, sr_bytes_of("", 0));
+}
+
+/* Sends what keeps it alive, if that is due. False: it is over for the client. */
+static bool keep_alive(sr_websocket *ws, uint32_t now)
+{
+    sr_wsalive *alive = ws->alive;
+    if (!alive || now < alive->due)
+        return true;
+    alive->due = now + alive->seconds;
+    return sr_wscarrier_send(ws, alive->kind, sr_bytes_of(alive->content, alive->len));
+}
+
+static bool ping(sr_websocket *ws, uint32_t now, uint32_t each)
+{
+    uint32_t since = ws->pings ? ws->pinged : ws->heard;
+    if (!each || now - since < each)
+        return true;
+    if (ws->pings == PINGS_MAX) {
+        sr_wscarrier_gone(ws);
+        return false;
+    }
+    ws->pings++;
+    ws->pinged = now;
+    return sr_wscarrier_send(ws, SR_WSFRAME_PING, sr_bytes_of("", 0));
+}
+
+static void due(sr_live *live, sr_subscriber *s)
+{
+    sr_websocket *ws = (sr_websocket *)s;
+    uint32_t now = sr_live_second(live),
+             each = (uint32_t)(live->engine->config.websocket_ping_ns / SR_SECOND);
+    if (ws->state == SR_WEBSOCKET_CLOSING) {
+        sr_wscarrier_finish(ws);
+        return;
+    }
+    if (keep_alive(ws, now) && ping(ws, now, each))
+        sr_wscarrier_schedule(ws);
+}
+
+static const sr_subscriber_ops ops = {deliver, gap, due, leave};
+
+/* --- all of them --- */
+
+sr_websockets *sr_websockets_new(sr_engine *e, sr_live *live)
+{
+    sr_websockets *all = calloc(1, sizeof *all);
+    if (!all)
+        return NULL;
+    all->engine = e;
+    all->live = live;
+    all->ops = &ops;
+    sr_link_init(&all->list);
+    sr_link_init(&all->asking);
+    return all;
+}
+
+static void forget(sr_websocket *ws)
+{
+    sr_websockets *all = ws->all;
+    if (ws->errand)
+        sr_errand_end(all->engine, ws->errand);
+    sr_link_remove(&ws->link);
+    sr_link_remove(&ws->asking);
+    sr_buffer_free(&ws->events);
+    sr_wsframe_free(&ws->frames);
+    all->memory -= ws->memory;
+    sr_buffer_free(&ws->meta);
+    sr_buffer_free(&ws->head);
+    sr_buffer_free(&ws->early);
+    if (ws->reply) {
+        sr_buffer_free(&ws->reply->fields);
+        sr_buffer_free(&ws->reply->body);
+        free(ws->reply);
+    }
+    sr_errand_forget(&ws->client);
+    free(ws);
+}
+
+void sr_websockets_stop(sr_websockets *all)
+{
+    for (sr_link *l = all->list.next; l != &all->list; l = l->next) {
+        sr_websocket *ws = SR_LIST_ENTRY(l, sr_websocket, link);
+        if (ws->errand)
+            sr_errand_end(all->engine, ws->errand);
+        ws->errand = NULL;
+    }
+}
+
+void sr_websockets_free(sr_websockets *all)
+{
+    if (!all)
+        return;
+    while (!sr_link_alone(&all->list))
+        forget(SR_LIST_ENTRY(all->list.next, sr_websocket, link));
+    sr_buffer_free(&all->out);
+    sr_buffer_free(&all->text);
+    free(all);
+}
+
+void sr_websockets_step(sr_websockets *all)
+{
+    for (int n = 0; n < STEP && !sr_link_alone(&all->asking); n++) {
+        sr_websocket *ws = SR_LIST_ENTRY(all->asking.next, sr_websocket, asking);
+        sr_link_remove(&ws->asking);
+        if (ws->errand || sr_wscarrier_behind(ws))
+            continue; /* comes again when that is over */
+        if (sr_buffer_len(&ws->events)) {
+            sr_wsask(ws);
+            sr_wsread_resume(ws);
+        } else if (ws->state == SR_WEBSOCKET_OVER) {
+            forget(ws);
+        }
+    }
+}
+
+/* --- one --- */
+
+static bool prepared(sr_websocket *ws, const sr_task *task, const sr_opening *o)
+{
+    char id[40];
+    sr_websockets *all = ws->all;
+    int n = snprintf(id, sizeof id, "%016llx-%llx", (unsigned long long)all->engine->nonce,
+                     (unsigned long long)++all->n);
+    if (o->key.len)
+        sr_opening_accept(ws->accept, o->key);
+    return sr_errand_of(&ws->client, task->exchange) &&
+           sr_eventhead_begin(&ws->head, task->request, task->base, sr_bytes_of(id, (size_t)n)) &&
+           sr_wsevent_add(&ws->events, SR_WSEVENT_OPEN, sr_bytes_of("", 0));
+}
+
+sr_refusal sr_websocket_begin(sr_websockets *all, sr_task *task, const sr_opening *o)
+{
+    sr_engine *e = all->engine;
+    sr_exchange *x = task->exchange;
+    sr_conn *c = x->conn;
+    sr_websocket *ws = calloc(1, sizeof *ws);
+    if (!ws)
+        return SR_REFUSED_MEMORY;
+    ws->all = all;
+    ws->subscriber.kind = SR_HELD_WEBSOCKET;
+    sr_link_init(&ws->link);
+    sr_link_init(&ws->asking);
+    sr_wsframe_init(&ws->frames);
+    ws->streams = c->state == SR_CONN_STREAMS;
+    uint32_t most = e->config.hold_per_client;
+    bool made = prepared(ws, task, o);
+    if (!made || (most && !(ws->counted = sr_clients_came(all->live, &x->client, most)))) {
+        forget(ws);
+        return made ? SR_REFUSED_HOLD : SR_REFUSED_MEMORY;
+    }
+    sr_link_append(&all->list, &ws->link);
+    ws->carrier = x;
+    x->protocol->taken(e, x);
+    x->held = ws;
+    sr_websocket_ask(ws);
+    if (ws->streams)
+        return SR_REFUSED_NOT;
+    sr_conn_release(c);
+    ws->early = c->in;
+    c->in = (sr_buffer){0};
+    c->state = SR_CONN_HELD;
+    sr_wscarrier_watch(ws);
+    return SR_REFUSED_NOT;
+}
+
+void sr_websocket_drained(sr_websocket *ws)
+{
+    sr_engine *e = ws->all->engine;
+    if (ws->state == SR_WEBSOCKET_REFUSED && ws->errand && ws->errand->slot)
+        e->drained(e->with, ws->errand);
+    else if (!ws->errand)
+        sr_websocket_ask(ws);
+}
+
+void sr_websocket_event(sr_websocket *ws, uint32_t events)
+{
+    sr_conn *c = ws->carrier->conn;
+    bool ended = events & (EPOLLHUP | EPOLLERR);
+    if (ended || (events & EPOLLRDHUP && ws->state < SR_WEBSOCKET_OPEN)) {
+        sr_wscarrier_gone(ws);
+        return;
+    }
+    if (events & EPOLLOUT) {
+        if (!c->protocol->writable(ws->all->engine, c) || !sr_wscarrier_watch(ws))
+            return;
+        if (!c->out)
+            sr_websocket_drained(ws);
+    }
+    if (ws->carrier && events & EPOLLIN && ws->state >= SR_WEBSOCKET_OPEN)
+        sr_wsread_socket(ws);
+}
+
+void sr_websocket_data(sr_websocket *ws, char *at, size_t len, bool ended)
+{
+    if (ws->state < SR_WEBSOCKET_OPEN && len)
+        sr_buffer_add(&ws->early, at, len);
+    else if (len && !sr_wsread_bytes(ws, at, len))
+        return;
+    if (ended)
+        sr_wscarrier_gone(ws);
+}

@@ -1,0 +1,207 @@
+#include "wscarrier.h"
+
+#include "../conn/account.h"
+#include "../conn/joined.h"
+#include "../live/channel.h"
+#include "../live/clients.h"
+#include "wsevent.h"
+
+#include <stdlib.h>
+
+bool sr_websocket_count(sr_websocket *ws)
+{
+    size_t now = sr_wsframe_memory(&ws->frames) + ws->events.cap;
+    ws->all->memory += now - ws->memory;
+    ws->memory = now;
+    return ws->all->memory <= SR_WEBSOCKETS_MEMORY;
+}
+
+/* --- the end --- */
+
+/* The application has accepted it, and is told once. */
+static void tell_end(sr_websocket *ws)
+{
+    if (ws->told || !ws->accepted || ws->detached)
+        return;
+    ws->told = sr_wsevent_add(&ws->events, SR_WSEVENT_DISCONNECT, sr_bytes_of("", 0));
+}
+
+void sr_wscarrier_over(sr_websocket *ws)
+{
+    sr_websockets *all = ws->all;
+    if (ws->counted)
+        sr_clients_left(all->live, &ws->client.client);
+    ws->counted = false;
+    if (ws->subscriber.ops)
+        sr_subscriber_end(all->live, &ws->subscriber);
+    ws->subscriber.ops = NULL;
+    ws->carrier = NULL;
+    ws->state = SR_WEBSOCKET_OVER;
+    sr_wsframe_free(&ws->frames);
+    free(ws->alive);
+    ws->alive = NULL;
+    if (ws->errand && !ws->accepted && sr_errand_take_back(all->engine, ws->errand)) {
+        sr_errand_end(all->engine, ws->errand);
+        ws->errand = NULL;
+    }
+    tell_end(ws);
+    sr_websocket_count(ws);
+    sr_websocket_ask(ws);
+}
+
+sr_exchange *sr_wscarrier_release(sr_websocket *ws)
+{
+    sr_exchange *x = ws->carrier;
+    x->held = NULL;
+    if (x->conn->state == SR_CONN_HELD)
+        x->conn->state = SR_CONN_SERVING;
+    sr_wscarrier_over(ws);
+    return x;
+}
+
+void sr_wscarrier_finish(sr_websocket *ws)
+{
+    sr_engine *e = ws->all->engine;
+    sr_exchange *x = sr_wscarrier_release(ws);
+    x->protocol->piece(e, x, sr_bytes_of("", 0), true);
+    x->protocol->end(e, x);
+}
+
+void sr_wscarrier_drop(sr_websocket *ws)
+{
+    sr_engine *e = ws->all->engine;
+    sr_exchange *x = sr_wscarrier_release(ws);
+    sr_conn *c = x->conn;
+    if (c->state == SR_CONN_STREAMS)
+        x->protocol->cut(e, x);
+    else
+        sr_conn_close(e, c, SR_CLOSED_WRITE);
+}
+
+void sr_wscarrier_gone(sr_websocket *ws)
+{
+    sr_engine *e = ws->all->engine;
+    sr_exchange *x = ws->carrier;
+    if (ws->state >= SR_WEBSOCKET_OPEN)
+        sr_account_over(e, x, SR_OVER_WHOLE);
+    if (ws->streams) {
+        sr_wscarrier_release(ws);
+        x->protocol->cut(e, x);
+    } else {
+        sr_conn_close(e, x->conn, SR_CLOSED_CLIENT);
+    }
+}
+
+/* --- frames --- */
+
+void sr_wscarrier_schedule(sr_websocket *ws)
+{
+    uint32_t now = sr_live_second(ws->all->live), next = 0;
+    uint32_t each = (uint32_t)(ws->all->engine->config.websocket_ping_ns / SR_SECOND);
+    if (each)
+        next = (ws->pings ? ws->pinged : ws->heard) + each;
+    if (ws->alive && (!next || ws->alive->due < next))
+        next = ws->alive->due;
+    if (ws->state == SR_WEBSOCKET_OPEN)
+        sr_timer_set(ws->all->live, &ws->subscriber, !next ? 0 : next > now ? next - now : 1);
+}
+
+bool sr_wscarrier_watch(sr_websocket *ws)
+{
+    sr_exchange *x = ws->carrier;
+    if (ws->streams)
+        return true;
+    bool reads = !x->conn->out && !ws->paused && ws->state >= SR_WEBSOCKET_OPEN;
+    uint32_t events = reads ? EPOLLIN : ws->state < SR_WEBSOCKET_OPEN ? EPOLLRDHUP : 0u;
+    return sr_conn_watch(ws->all->engine, x->conn, events | (x->conn->out ? EPOLLOUT : 0u));
+}
+
+static uint64_t pending(const sr_websocket *ws)
+{
+    const sr_output *out = ws->carrier->protocol->output(ws->carrier);
+    return out ? sr_output_pending(out) : 0;
+}
+
+bool sr_wscarrier_behind(const sr_websocket *ws)
+{
+    return ws->carrier && pending(ws) > ws->all->engine->config.hold_buffer;
+}
+
+bool sr_wscarrier_publish(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes)
+{
+    sr_engine *e = ws->all->engine;
+    uint64_t owed = ws->owed, behind = pending(ws);
+    if (behind > e->config.hold_buffer + owed) {
+        sr_counters_add(&e->row->counters.hold_slow, 1);
+        ws->carrier->broken = true;
+        sr_wscarrier_drop(ws);
+        return false;
+    }
+    if (!sr_wscarrier_send(ws, kind, bytes))
+        return false;
+    ws->owed = behind ? owed : 0;
+    return true;
+}
+
+bool sr_wscarrier_put(sr_websocket *ws, sr_bytes frames)
+{
+    sr_engine *e = ws->all->engine;
+    sr_exchange *x = ws->carrier;
+    sr_conn *c = x->conn;
+    x->protocol->piece(e, x, frames, false);
+    if (e->joined.of)
+        sr_joined_flush(e);
+    if (c->gone) {
+        sr_conn_close(e, c, c->why);
+        return false;
+    }
+    ws->owed = pending(ws);
+    if (!ws->owed)
+        return true;
+    return x->protocol->settle(e, x) && sr_wscarrier_watch(ws);
+}
+
+bool sr_wscarrier_send(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes)
+{
+    sr_buffer *out = &ws->all->out;
+    char head[SR_WSFRAME_HEAD_MAX];
+    sr_buffer_reset(out);
+    if (!sr_buffer_add(out, head, sr_wsframe_head(head, kind, bytes.len)) ||
+        !sr_buffer_add_bytes(out, bytes)) {
+        sr_wscarrier_drop(ws);
+        return false;
+    }
+    return sr_wscarrier_put(ws, sr_bytes_of(sr_buffer_at(out), sr_buffer_len(out)));
+}
+
+bool sr_wscarrier_close(sr_websocket *ws, unsigned code, sr_bytes reason)
+{
+    char frame[2 + SR_WSFRAME_CONTROL_MAX];
+    if (ws->state == SR_WEBSOCKET_CLOSING)
+        return true;
+    if (!sr_wscarrier_put(ws, sr_bytes_of(frame, sr_wsframe_close(frame, code, reason))))
+        return false;
+    if (ws->closed) {
+        sr_wscarrier_finish(ws);
+        return false;
+    }
+    ws->state = SR_WEBSOCKET_CLOSING;
+    ws->paused = false;
+    sr_timer_set(ws->all->live, &ws->subscriber, SR_WEBSOCKET_CLOSE_S);
+    return sr_wscarrier_watch(ws);
+}
+
+void sr_wscarrier_fail(sr_websocket *ws, unsigned code, sr_bytes reason)
+{
+    sr_engine *e = ws->all->engine;
+    if (ws->state == SR_WEBSOCKET_OPENING) {
+        sr_exchange *x = sr_wscarrier_release(ws);
+        x->protocol->refuse(e, x, code == SR_CLOSE_AWAY ? 503 : 502,
+                            code == SR_CLOSE_AWAY ? SR_REFUSED_STOP : SR_REFUSED_WORKER, NULL);
+        return;
+    }
+    char frame[2 + SR_WSFRAME_CONTROL_MAX];
+    if (ws->state == SR_WEBSOCKET_CLOSING ||
+        sr_wscarrier_put(ws, sr_bytes_of(frame, sr_wsframe_close(frame, code, reason))))
+        sr_wscarrier_finish(ws);
+}

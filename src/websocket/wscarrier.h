@@ -1,0 +1,57 @@
+#ifndef SR_WSCARRIER_H
+#define SR_WSCARRIER_H
+/*
+ * wscarrier: what a WebSocket sends to its client.
+ *
+ * All functions here may end the WebSocket for its client: ws->carrier is NULL then, and the state is OVER. They return false in that case.
+ */
+#include "websocket.h"
+
+/* Sends bytes of whole frames, which answer the client. */
+bool sr_wscarrier_put(sr_websocket *ws, sr_bytes frames);
+
+/* Whether the client is so far behind that the application is not asked for more (--hold-buffer). */
+bool sr_wscarrier_behind(const sr_websocket *ws);
+
+/* Sends a message that was published. A client that is too far behind, beside what has answered it, is dropped. */
+bool sr_wscarrier_publish(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes);
+
+/* Sends one message. */
+bool sr_wscarrier_send(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes);
+
+/* Sets its timer for what is due next: --websocket-ping, or what keeps it alive. */
+void sr_wscarrier_schedule(sr_websocket *ws);
+
+/* Has the events watched that it waits for. */
+bool sr_wscarrier_watch(sr_websocket *ws);
+
+/* Sends CLOSE, and waits for that of the client, unless it has come. */
+bool sr_wscarrier_close(sr_websocket *ws, unsigned code, sr_bytes reason);
+
+/* Sends CLOSE, which is the end whatever the client answers. In OPENING or later. */
+void sr_wscarrier_fail(sr_websocket *ws, unsigned code, sr_bytes reason);
+
+/* Ends the response: all was sent. */
+void sr_wscarrier_finish(sr_websocket *ws);
+
+/* Ends it without CLOSE, so that the client notices. */
+void sr_wscarrier_drop(sr_websocket *ws);
+
+/* The client has left. */
+void sr_wscarrier_gone(sr_websocket *ws);
+
+/* The carrier is none any more: it has ended, or its response goes on as any other. */
+void sr_wscarrier_over(sr_websocket *ws);
+/* The latter. Returns the exchange. */
+sr_exchange *sr_wscarrier_release(sr_websocket *ws);
+
+/* sr_websockets_step is to look at it. */
+static inline void sr_websocket_ask(sr_websocket *ws)
+{
+    sr_link_append(&ws->all->asking, &ws->asking);
+}
+
+/* Counts what it keeps of messages. False: all have too much. */
+bool sr_websocket_count(sr_websocket *ws);
+
+#endif

@@ -1,0 +1,146 @@
+#include "wsread.h"
+
+#include "../conn/trouble.h"
+#include "../live/channel.h"
+#include "wsevent.h"
+
+#include <errno.h>
+
+enum { READS = 4 }; /* 512 KiB in a step; then others have their turn */
+
+static bool fail(sr_websocket *ws, unsigned code, const char *reason)
+{
+    sr_wscarrier_fail(ws, code, sr_bytes_of(reason, strlen(reason)));
+    return false;
+}
+
+/* --websocket-rate, of a client that may send as many at once. */
+static bool too_many(sr_websocket *ws)
+{
+    uint32_t most = ws->all->engine->config.websocket_rate, now = sr_live_second(ws->all->live);
+    if (!most)
+        return false;
+    if (ws->second != now) {
+        ws->second = now;
+        ws->messages = 0;
+    }
+    return ++ws->messages > most;
+}
+
+static bool add(sr_websocket *ws, sr_wsevent_kind kind, sr_bytes bytes)
+{
+    if (ws->detached || ws->told)
+        return true;
+    if (!sr_wsevent_add(&ws->events, kind, bytes))
+        return fail(ws, SR_CLOSE_ERROR, "no memory");
+    sr_websocket_ask(ws);
+    return true;
+}
+
+/* The client closes: the application is told, and CLOSE is sent when it has answered, behind what it has to say. */
+static bool closed(sr_websocket *ws)
+{
+    const sr_wsframe *f = &ws->frames;
+    unsigned char code[2 + SR_WSFRAME_CONTROL_MAX] = {(unsigned char)(f->code >> 8), (unsigned char)f->code};
+    bool has_code = f->code != SR_CLOSE_NONE;
+    ws->closed = true;
+    ws->code = f->code;
+    if (f->bytes.len)
+        memcpy(code + 2, f->bytes.at, f->bytes.len);
+    bool tells = ws->accepted && !ws->detached && !ws->told;
+    if (!add(ws, SR_WSEVENT_CLOSE, sr_bytes_of((char *)code, has_code ? 2 + f->bytes.len : 0)))
+        return false;
+    ws->told = ws->told || tells;
+    if (ws->state == SR_WEBSOCKET_CLOSING) {
+        sr_wscarrier_finish(ws);
+        return false;
+    }
+    return tells || sr_wscarrier_close(ws, ws->code, sr_bytes_of("", 0));
+}
+
+static bool message(sr_websocket *ws)
+{
+    const sr_wsframe *f = &ws->frames;
+    if (f->kind == SR_WSFRAME_CLOSE)
+        return closed(ws);
+    if (too_many(ws))
+        return fail(ws, SR_CLOSE_POLICY, "too many messages");
+    if (ws->state == SR_WEBSOCKET_CLOSING || f->kind == SR_WSFRAME_PONG)
+        return true;
+    if (f->kind == SR_WSFRAME_PING)
+        return sr_wscarrier_send(ws, SR_WSFRAME_PONG, f->bytes);
+    return add(ws, f->kind == SR_WSFRAME_TEXT ? SR_WSEVENT_TEXT : SR_WSEVENT_BINARY, f->bytes);
+}
+
+static const char *reason_of(unsigned code)
+{
+    return code == SR_CLOSE_TOO_LARGE ? "the message is too large"
+           : code == SR_CLOSE_UTF8    ? "the text is not UTF-8"
+           : code == SR_CLOSE_ERROR   ? "no memory"
+                                      : "a frame is invalid";
+}
+
+bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len)
+{
+    size_t used, max = ws->all->engine->config.websocket_max;
+    ws->heard = sr_live_second(ws->all->live);
+    ws->pings = 0;
+    while (len && !ws->closed) {
+        sr_wsframe_result r = sr_wsframe_feed(&ws->frames, at, len, max, &used);
+        if (r == SR_WSFRAME_BAD)
+            return fail(ws, ws->frames.code, reason_of(ws->frames.code));
+        if (r == SR_WSFRAME_MESSAGE && !message(ws))
+            return false;
+        at += used;
+        len -= used;
+    }
+    if (!sr_websocket_count(ws))
+        return fail(ws, 1013, "the server has too many messages");
+    return true;
+}
+
+/* Whether so much waits for the application that nothing more is read, and behind CLOSE nothing at all. */
+static bool is_full(const sr_websocket *ws)
+{
+    return ws->state == SR_WEBSOCKET_OPEN &&
+           (ws->closed || sr_buffer_len(&ws->events) > ws->all->engine->config.websocket_max);
+}
+
+void sr_wsread_socket(sr_websocket *ws)
+{
+    sr_engine *e = ws->all->engine;
+    sr_conn *c = ws->carrier->conn;
+    for (int reads = 0; reads < READS || sr_transport_holds(c->transport); reads++) {
+        if (is_full(ws)) {
+            ws->paused = true;
+            break;
+        }
+        ssize_t n = sr_transport_read(c->transport, c->source.fd, e->intake.scratch, SR_SCRATCH);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        if (n <= 0) {
+            if (n < 0)
+                sr_trouble_lost(e, errno);
+            sr_wscarrier_gone(ws);
+            return;
+        }
+        if (!sr_wsread_bytes(ws, e->intake.scratch, (size_t)n))
+            return;
+        if (n < SR_SCRATCH && !sr_transport_holds(c->transport))
+            break;
+    }
+    sr_wscarrier_watch(ws);
+}
+
+void sr_wsread_resume(sr_websocket *ws)
+{
+    if (!ws->carrier || !ws->paused || is_full(ws))
+        return;
+    ws->paused = false;
+    if (sr_transport_holds(ws->carrier->conn->transport))
+        sr_wsread_socket(ws);
+    else
+        sr_wscarrier_watch(ws);
+}

@@ -1,0 +1,18 @@
+#ifndef SR_WSREAD_H
+#define SR_WSREAD_H
+/*
+ * wsread: what a WebSocket reads from its client: messages become events for the application, PING is answered here. A client that breaks a rule is
+ * closed with the code for that. All functions may end the WebSocket for its client.
+ */
+#include "wscarrier.h"
+
+/* Takes bytes of the client, and changes them. False: it is over for the client. */
+bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len);
+
+/* Reads from the socket, as much as is there, but not more than others can wait for. */
+void sr_wsread_socket(sr_websocket *ws);
+
+/* The events wait no longer: reads again. */
+void sr_wsread_resume(sr_websocket *ws);
+
+#endif
