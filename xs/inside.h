@@ -15,6 +15,8 @@ typedef struct sirius_inside {
     volatile sig_atomic_t now;
     volatile sig_atomic_t logging; /* report.c writes a line of the server */
     const void *outer, *frame; /* of perl, around the innermost sirius_call: see `crossing` in signals.c */
+    bool held, pending;        /* signals wait until the loop goes on, and some did before: see hold.h */
+    sigset_t mask;             /* what was blocked before */
 } sirius_inside;
 
 /* Goes inside. True: it was outside before, and the caller has to leave. */

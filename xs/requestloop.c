@@ -4,6 +4,7 @@
 #include "accesslog.h"
 #include "env.h"
 #include "envpool.h"
+#include "hold.h"
 #include "sirius.h"
 #include "socket.h"
 #include "turn.h"
@@ -94,6 +95,7 @@ void sirius_free(pTHX_ sirius *s)
 {
     if (sirius_current == s)
         sirius_current = NULL;
+    sirius_let_go(aTHX_ & s->inside);
     envpool_free(aTHX_ & s->pool);
     for (int i = 0; i < SIRIUS_LISTENERS_MAX; i++)
         sirius_site_free(aTHX_ & s->site[i]);

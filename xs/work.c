@@ -3,6 +3,7 @@
 
 #include "accesslog.h"
 #include "call.h"
+#include "hold.h"
 #include "memory.h"
 #include "response.h"
 #include "serve.h"
@@ -64,9 +65,20 @@ sr_worker_what sirius_work_one(pTHX_ sirius *s, const sirius_app *app)
     return what;
 }
 
+/* To Perl, which serves again soon. */
+static const char *aside(pTHX_ sirius *s, const char *why)
+{
+    sirius_hold(aTHX_ & s->inside);
+    s->inside.now = 0;
+    sirius_current = NULL;
+    return why;
+}
+
 static const char *work(pTHX_ sirius *s, const sirius_app *app)
 {
+    s->inside.now = 1;
     sirius_current = s;
+    sirius_let_go(aTHX_ & s->inside);
     if (s->ending.why && s->ending.told)
         return ends(s, s->ending.why);
     sirius_row_state(&s->row, SR_WORKER_IDLE, sr_clock_monotonic());
@@ -83,9 +95,7 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
             s->worker.now = sr_clock_monotonic();
             if (!sirius_alone_troubled(&s->alone, s->row.board, s->worker.now))
                 continue;
-            s->inside.now = 0;
-            sirius_current = NULL;
-            return "trouble";
+            return aside(aTHX_ s, "trouble");
         case SR_WORKER_DONE:
             sirius_row_state(&s->row, SR_WORKER_DRAINING, s->worker.now);
             if (atomic_load(&s->worker.sleepers->over)) {
@@ -108,9 +118,7 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
         }
         if (soon) {
             sr_worker_flush_all(&s->worker);
-            s->inside.now = 0;
-            sirius_current = NULL;
-            return soon;
+            return aside(aTHX_ s, soon);
         }
     }
 }

@@ -64,7 +64,7 @@ my %ORDER = (
         'lanerules holder log answer others turns lanes entry presence text calls report deliver crew files plain upgrade dispatch failures heir '
         . 'keys limits slow mend stop edge keeper rights sandbox setup',
     xs =>
-        'alone row ending input lazy envpool env logview logformat accesslog call turn requestid socket site file said log report text trim '
+        'alone row ending hold input lazy envpool env logview logformat accesslog call turn requestid socket site file said log report text trim '
         . 'unchunk grip wire stream response forwarded responder memory shared serve work requestloop remote place loading naming pass '
         . 'poll scoreboard signals spawn target lookup known snapshot judge leaf sampler title calls',
 );

@@ -209,6 +209,7 @@ my %ELSEWHERE = (
 
     'xs/accesslog.c' => 'log/values',
     'xs/ending.c' => 'process/workers/recycling psgi/harakiri',
+    'xs/hold.c' => 'psgi/timer',
     'xs/alone.c' => 'process/workers/zero tls/alone',
     'xs/requestloop.c' => 'psgi/suite',
     'xs/envpool.c' => 'psgi/env psgi/leavings',

@@ -257,7 +257,7 @@ for my $how (qw(sigaction info)) {
         my $flags  = $how eq 'info' ? 'POSIX::SA_SIGINFO()' : 0;
         my $server = Sirius::Test::Server->start(
             app =>
-                <<"APP", command => [ $^X, $plackup, qw(-s Sirius -E deployment) ], args => [qw(--workers 0)] );
+                <<"APP", command => [ $^X, $plackup, qw(-s Sirius -E deployment) ], args => [qw(--workers 0 --max-request-line 20)] );
 use POSIX ();
 open my \$died, '>>', '$dir/died' or die \$!;
 POSIX::sigaction( 27,
@@ -265,6 +265,9 @@ POSIX::sigaction( 27,
 sub { \$main::on++ if \$_[0]{PATH_INFO} eq '/on'; [ 200, [], [\$\$] ] }
 APP
         is $server->ask('GET /on')->body, $server->pid, 'it serves';
+
+        # from now on, Perl of the server looks now and then for what has to be told of it
+        is $server->ask('GET /?more-than-it-takes')->status, 414, 'the edge has something to tell';
 
         # a busy machine runs fewer of them in 6 s
         my ( $enough, $until, $seen ) = ( map( { Time::HiRes::time() + $_ } 6, 60 ), 0 );
