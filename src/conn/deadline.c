@@ -11,6 +11,7 @@ void sr_deadlines_init(sr_deadlines *d, const sr_config *config)
     d->limit[SR_DEADLINE_IDLE] = config->idle_ns ? config->idle_ns : SR_SECOND; /* 0: see sr_session_spent */
     d->limit[SR_DEADLINE_WRITE] = d->limit[SR_DEADLINE_STALL] = config->write_ns;
     d->limit[SR_DEADLINE_QUEUE] = config->queue_ns ? config->queue_ns : SR_NO_LIMIT;
+    d->limit[SR_DEADLINE_GOAWAY] = SR_NO_LIMIT;
     d->limit[SR_DEADLINE_LINGER] = config->linger_ns;
     d->limit[SR_DEADLINE_HANDSHAKE] = config->handshake_ns;
     d->due_at = INT64_MAX;

@@ -24,6 +24,7 @@ typedef enum sr_deadline_kind {
     SR_DEADLINE_IDLE,      /* --keepalive-timeout */
     SR_DEADLINE_WRITE,     /* --write-timeout */
     SR_DEADLINE_LINGER,    /* reading on after the last response */
+    SR_DEADLINE_GOAWAY,    /* exchanges run, and no other is to begin: it is time to say so (protocol.h) */
     SR_DEADLINE_HANDSHAKE, /* --tls-handshake-timeout */
     /* of an exchange */
     SR_DEADLINE_BODY,   /* --body-timeout */

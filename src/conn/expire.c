@@ -141,6 +141,9 @@ static void expire_conn(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t
         else
             late_handshake(e, c);
         break;
+    case SR_DEADLINE_GOAWAY:
+        c->protocol->drain(e, c);
+        break;
     case SR_DEADLINE_LINGER:
         linger_over(e, c);
         break;

@@ -392,8 +392,11 @@ static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
 {
     sr_conn *c = s->conn;
     bool running = !sr_link_alone(&c->deadline.link);
+    int64_t goaway_at = s->n_streams ? sr_session_goaway_at(s) : SR_NO_LIMIT;
     sr_deadline_kind kind;
-    if (c->out || t.blocked)
+    if (goaway_at < SR_NO_LIMIT && !c->out)
+        kind = SR_DEADLINE_GOAWAY; /* within a second; the limits of what it waits for begin then */
+    else if (c->out || t.blocked)
         kind = SR_DEADLINE_WRITE;
     else if (s->opens || is_in_frame(c) || (!c->requests && !s->n_streams && !s->warned))
         kind = SR_DEADLINE_HEAD;
@@ -403,7 +406,7 @@ static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
         kind = SR_DEADLINE_KINDS;
     if (!s->n_streams)
         sr_head_free(s);
-    int64_t at = kind == SR_DEADLINE_IDLE ? rests_until(e, s) : SR_NO_LIMIT;
+    int64_t at = kind == SR_DEADLINE_IDLE ? rests_until(e, s) : goaway_at;
     if (running && c->deadline.kind == kind && c->deadline.at <= at &&
         !(kind == SR_DEADLINE_WRITE && progress))
         return;
