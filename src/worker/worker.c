@@ -256,7 +256,7 @@ static void ring_bell(sr_worker *w, sr_worker_line *l)
 {
     uint64_t one = 1;
     l->silent = false;
-    w->told_at = w->now;
+    l->told_at = w->now;
     if (!atomic_load(&l->queue.replies->asleep) || !atomic_exchange(&l->queue.replies->asleep, 0))
         return;
     if (write(l->bell, &one, sizeof one) < 0 && errno == EBADF) /* EAGAIN: the bell is set already */
@@ -267,6 +267,14 @@ void sr_worker_flush_all(sr_worker *w)
 {
     for (unsigned i = 0; i < w->n_open; i++)
         if (w->open[i]->silent)
+            ring_bell(w, w->open[i]);
+}
+
+/* Another request is about to run, and may take long. */
+static void flush_late(sr_worker *w)
+{
+    for (unsigned i = 0; i < w->n_open; i++)
+        if (w->open[i]->silent && w->now - w->open[i]->told_at > PATIENCE_NS)
             ring_bell(w, w->open[i]);
 }
 
@@ -446,8 +454,7 @@ sr_worker_what sr_worker_next(sr_worker *w)
             look_round(w);
         w->now = sr_clock_monotonic();
         if (take(w)) {
-            if (w->now - w->told_at > PATIENCE_NS)
-                sr_worker_flush_all(w);
+            flush_late(w);
             found(w);
             if (begin(w))
                 return SR_WORKER_REQUEST;

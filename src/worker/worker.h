@@ -45,6 +45,7 @@ typedef struct sr_worker_line { /* to one edge */
     int32_t pid;                /* of the edge, as the kernel says */
     bool asked;                 /* hello was said, and the answer has not come */
     bool silent;                /* the ring has records, and the edge was not woken for them */
+    int64_t told_at;            /* monotonic ns at which it was last woken for replies */
     int64_t again_at;           /* monotonic ns at which to say hello again; 0: not before another epoch */
     sr_consumer queue;          /* `requests` NULL: not open */
 } sr_worker_line;
@@ -103,7 +104,6 @@ typedef struct sr_worker {
     int64_t look_ns;
     int64_t now;        /* monotonic ns */
     int64_t service_ns; /* time for a request, as a moving average over 8 */
-    int64_t told_at;    /* monotonic ns at which an edge was last woken for replies */
     int64_t ask_at;     /* monotonic ns before which the edge need not look for the client again */
 } sr_worker;
 
