@@ -107,7 +107,7 @@ subtest 'the terminal is closed' => sub {
 
 subtest '--live-reload with --enable-http2' => sub {
     my $dev = Sirius::Test::Dev->start( $PAGE, qw(--workers 1 --live-reload --enable-http2) );
-    ok $dev->wait_log(qr/--http2 has no effect: with --live-reload /), 'it is said';
+    ok $dev->wait_log(qr/--enable-http2 has no effect: with --live-reload /), 'it is said';
     my $raw = Sirius::Test::HTTP2->new( $dev->address )->greet;
     like $raw->receive(10), qr{\AHTTP/1[.]1 505 }, 'and pages have connections of their own';
     $dev->stop;

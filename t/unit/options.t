@@ -343,9 +343,9 @@ subtest 'Without effect beside others' => sub {
         [ 'beside'                 => qr/--workers 0 no command is started/, @alone, beside => 'x' ],
         [ 'control'                => qr/--workers 0 .*use signals/,       @alone, control => '/c' ],
         [ 'spawn-interval'         => qr/--workers 0 no worker is started/,    @alone, spawn_interval => 1 ],
-        [ 'http2'                  => qr/no address of --listen ends with ",tls"/, http2 => 1 ],
-        [ 'http2'                  => qr/those with ",h2c" speak HTTP\/2 without it/, listen => ':80,h2c', http2 => 1 ],
-        [ 'http2'                  => qr/--live-reload a page/,            @tls, http2 => 1, live_reload => 1 ],
+        [ 'enable-http2'           => qr/no address of --listen ends with ",tls"/, http2 => 1 ],
+        [ 'enable-http2'           => qr/those with ",h2c" speak HTTP\/2 without it/, listen => ':80,h2c', http2 => 1 ],
+        [ 'enable-http2'           => qr/--live-reload a page/,            @tls, http2 => 1, live_reload => 1 ],
         [ ''                       => qr//,                                @tls, http2 => 1 ],
         [ ''                       => qr//,                                http2 => 0 ],
         [ 'err-respawn-interval'   => qr/--workers 0 no worker is started/,    @alone, err_respawn_interval => 2 ],
@@ -357,8 +357,8 @@ subtest 'Without effect beside others' => sub {
         [ ''                       => qr//,                                admin_public => 0 ],
         [ 'warm-up-required'       => qr/no --warm-up is given/,           warm_up_required => 1 ],
         [ ''                       => qr//, @alone, warm_up => '/', warm_up_required => 1 ],
-        [ 'warm-up-workers'        => qr/no --warm-up is given/,           warm_up_workers => 1 ],
-        [ 'warm-up-workers'        => qr/--workers 0 the warm-up is in/,   @alone, warm_up => '/', warm_up_workers => 1 ],
+        [ 'enable-warm-up-workers' => qr/no --warm-up is given/,           warm_up_workers => 1 ],
+        [ 'enable-warm-up-workers' => qr/--workers 0 the warm-up is in/,   @alone, warm_up => '/', warm_up_workers => 1 ],
         [ ''                       => qr//, warm_up => '/', warm_up_workers => 1 ],
         [ ''                       => qr//,                                admin_public => 1, admin => ':1' ],
         [ 'access-log-format'      => qr/no --access-log is given/,        access_log_format => 'json' ],
@@ -420,6 +420,11 @@ subtest 'HTTP/2' => sub {
     }
     like refused( listen => $_ ), qr/\Asirius: --listen: '\Q$_\E': an address speaks TLS or h2c/, $_
         for ':80,h2c,tls', ':80,tls,h2c', ':80,h2c,h2c', ':80:ssl,h2c';
+    like refused( listen => "/x.sock$_?mode=0660" ),
+        qr/\Asirius: --listen: '\S+': $_ comes last: write \/x\.sock\?mode=0660$_\n?\z/, $_
+        for ',h2c', ',tls';
+    my $file = Sirius::Config::Sources->read( env => { SIRIUS_LISTEN => '/x,h2c?mode=0660,:81' } );
+    like refused( sources => $file ), qr/,h2c comes last/, 'in a list too';
     is_deeply conf( admin => ':0,h2c' )->{admin}, [':0,h2c'], 'also for the status page';
     my $from = Sirius::Config::Sources->read( env => { SIRIUS_LISTEN => ':80,h2c,:81,:82,h2c :83' } );
     is_deeply conf( sources => $from )->{listen}, [ split q( ), q(:80,h2c :81 :82,h2c :83) ],

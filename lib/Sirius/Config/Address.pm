@@ -63,6 +63,8 @@ sub parse {
     die
         "'$spec': an address speaks TLS or h2c, which is HTTP/2 without TLS: with ,tls alone it speaks HTTP/2 as well\n"
         if $bare =~ $SPEAKS;
+    my ( $path, $end, $file ) = $bare =~ /\A(.*)(,(?:tls|h2c))(\?\w+=.*)\z/is;
+    die "'$spec': $end comes last: write $path$file$end\n" if defined $end;
     return { %{ _parse($bare) }, $speaks ? ( $speaks => 1 ) : () };
 }
 

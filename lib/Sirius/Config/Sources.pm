@@ -236,7 +236,7 @@ sub _several {
     my $between
         = $type eq 'static'
         ? qr/\s+/
-        : $type eq 'listen' ? qr/\s+|,(?!(?:tls|h2c)(?:[\s,]|\z))/i                 # "ADDRESS,tls" is one
+        : $type eq 'listen' ? qr/\s+|,(?!(?:tls|h2c)(?:[\s,?]|\z))/i                # "ADDRESS,tls" is one
         :                     qr/[\s,]+/;
     return [ grep {length} split $between, $value ];
 }

@@ -239,10 +239,19 @@ sub _together {
         my ( $name, $why ) = @$option;
         my $place = $from->{ Sirius::Config::Options->key($name) };
         push @{ $conf->{notices} },
-            "sirius: --$name has no effect: $why" . ( defined $place ? " (from $place)" : '' );
+            "sirius: ${\ _typed( $name, $conf ) } has no effect: $why"
+            . ( defined $place ? " (from $place)" : '' );
     }
     $conf->{keepalive} = 0 if !$conf->{keepalive_timeout};
     return $conf;
+}
+
+# As it was given: --enable-http2
+sub _typed {
+    my ( $name, $conf ) = @_;
+    my $row = Sirius::Config::Options->row($name);
+    my ( $on, $off ) = split /, /, $row->{typed} // "--$name";
+    return $conf->{ Sirius::Config::Options->key($name) } ? $on : $off // $on;
 }
 
 # Splits --workers into two numbers: workers at the start, and at most
