@@ -91,7 +91,12 @@ sub publish {
 
 sub websocket {
     my ( $self, $query, @field ) = @_;
-    return Sirius::Test::WebSocket->new( $self->{address}, "/chat?$query", fields => \@field );
+    return Sirius::Test::WebSocket->new(
+        $self->{address},
+        path   => "/chat?$query",
+        fields => \@field,
+        tls    => $Sirius::Test::Client::TLS
+    );
 }
 
 sub client { return Sirius::Test::Client->new( shift->{address} ) }
@@ -102,6 +107,18 @@ sub comes {
     my $in = '';
     until_true( 10, sub { $in .= $client->some( 1, 0.5 ); $in =~ $text } );
     return $in;
+}
+
+# The next message; in one frame or several
+sub whole {
+    my $ws = shift;
+    my ( $text, $more ) = ( '', 1 );
+    while ($more) {
+        my $frame = $ws->next;
+        $more = $frame =~ s/\Apart //;
+        $text .= length $text ? $frame =~ s/\Amore //r : $frame;
+    }
+    return $text;
 }
 
 sub streams {
@@ -141,84 +158,83 @@ sub websockets {
     my $self = shift;
     subtest 'a WebSocket' => sub {
         my $ws = $self->websocket( 'Ann', 'Sec-WebSocket-Protocol: chat, other' );
-        is $ws->opening->status,                             101,    'opens' or return;
-        is $ws->opening->header('Sec-WebSocket-Protocol'),   'chat', 'with its protocol';
-        is $ws->opening->header('Sec-WebSocket-Extensions'), undef,  'and nothing that is for the server';
-        is_deeply [ grep {/\A(?:Set-Meta|Grip|Keep-Alive)/i} $ws->opening->names ], [], 'nor such fields';
+        is $ws->status, 101, 'opens' or return;
+        like $ws->head, qr/^Sec-WebSocket-Protocol: chat\r$/mi, 'with its protocol';
+        unlike $ws->head, qr/^(?:Sec-WebSocket-Extensions|Set-Meta|Grip|Keep-Alive)/mi,
+            'and nothing for the server';
         $self->_talk( $ws, $_, "echo $_" )
             for 'hello', "gr\xc3\xbcn \xf0\x9f\x98\x80", '', 'c:{"type":"detach"}', 'm:x', 'x' x 20_000;
-        $ws->send( "\0\xff", 'binary' );
-        is_deeply [ $ws->message ], [ binary => "\0\xff" ], 'bytes';
-        $ws->send( 'beat', 'ping' );
-        is_deeply [ $ws->message ], [ pong => 'beat' ], 'a ping';
-        $ws->client->send( $ws->frame( 'text', 'in ', more => 1 ) . $ws->frame( 'continuation', 'two' ) );
-        is_deeply [ $ws->message ], [ text => 'echo in two' ], 'a message in two frames';
-        $ws->client->send( join '', map { $ws->frame( 'text', $_ ) } 1 .. 50 );
-        is join( ' ', map { ( $ws->message )[1] // '-' } 1 .. 50 ), join( ' ', map {"echo $_"} 1 .. 50 ),
+        $ws->send( binary => "\0\xff" );
+        is $ws->next, "binary \0\xff", 'bytes';
+        $ws->send( ping => 'beat' );
+        is $ws->next, 'pong beat', 'a ping';
+        $ws->put( $ws->frame( text => 'in ', fin => 0 ) . $ws->frame( more => 'two' ) );
+        is $ws->next, 'text echo in two', 'a message in two frames';
+        $ws->put( join '', map { $ws->frame( text => "$_" ) } 1 .. 50 );
+        is join( ' ', map { $ws->next } 1 .. 50 ), join( ' ', map {"text echo $_"} 1 .. 50 ),
             'many, in their order';
-        $ws->close( 1000, 'done' );
-        is_deeply [ $ws->message ], [ close => '1000 ' ], 'closes';
+        $ws->send( close => pack 'n a*', 1000, 'done' );
+        is $ws->next, 'close 1000', 'closes';
         ok $self->{server}->wait_log(qr/closed by Ann 1000 done/), 'and the application knows';
     };
     subtest 'what belongs to a connection' => sub {
         my ( $ann, $bob ) = map { $self->websocket($_) } qw(Ann Bob);
-        my ( $first, $second ) = map { $_->send('who'); ( $_->message )[1] // '' } $ann, $bob;
-        like $first,  qr/\AAnn \S{8,}\z/, 'values and an id';
-        like $second, qr/\ABob \S{8,}\z/, 'of each its own';
+        my ( $first, $second ) = map { $_->text('who')->next } $ann, $bob;
+        like $first,  qr/\Atext Ann \S{8,}\z/, 'values and an id';
+        like $second, qr/\Atext Bob \S{8,}\z/, 'of each its own';
         isnt $first =~ s/.* //r, $second =~ s/.* //r, 'another id';
         $self->_talk( $ann, "rename Zo\xc3\xab", 'renamed' );
-        $self->_talk( $ann, 'who',               $first =~ s/Ann/Zo\xc3\xab/r );
-        $_->client->abort for $ann, $bob;
+        $self->_talk( $ann, 'who',               $first =~ s/text Ann/Zo\xc3\xab/r );
+        $_->{client}->abort for $ann, $bob;
         ok $self->{server}->wait_log(qr/Zo\xc3\xab is gone/), 'the application learns who is gone';
     };
     subtest 'channels' => sub {
         my @ws = map { $self->websocket($_) } 1 .. 3;
         $self->_talk( $_, 'ready', 'echo ready' ) for @ws;
         $self->publish( room => 'ws-message' => { content => "gr\x{fc}n" } );
-        is_deeply [ $_->message ], [ text => "gr\xc3\xbcn" ], 'a message to all' for @ws;
+        is $_->next, "text gr\xc3\xbcn", 'a message to all' for @ws;
         $self->publish( all => 'ws-message' => { 'content-bin' => '/wA=' } );
-        is_deeply [ $_->message ], [ binary => "\xff\0" ], 'bytes' for @ws;
+        is $_->next, "binary \xff\0", 'bytes' for @ws;
         $self->_talk( $ws[0], 'leave room', 'left room' );
         $self->publish( room => 'ws-message' => { content => 'again' } );
-        is_deeply [ $_->message ],          [ text => 'again' ], 'to those that are there' for @ws[ 1, 2 ];
-        is_deeply [ $ws[0]->message(0.5) ], [],                  'not to the one that has left';
-        $ws[1]->send('detach');
-        is_deeply [ $ws[1]->message(0.5) ], [], 'detached';
-        $ws[1]->send('hello');
-        is_deeply [ $ws[1]->message(0.5) ], [], 'the application is not asked any more';
+        is $_->next,          'text again', 'to those that are there' for @ws[ 1, 2 ];
+        is $ws[0]->next(0.5), 'timeout',    'not to the one that has left';
+        $ws[1]->text('detach');
+        is $ws[1]->next(0.5), 'timeout', 'detached';
+        $ws[1]->text('hello');
+        is $ws[1]->next(0.5), 'timeout', 'the application is not asked any more';
         $self->publish( all => 'ws-message' => { content => 'still' } );
-        is_deeply [ $ws[1]->message ], [ text => 'still' ], 'what is published comes';
+        is $ws[1]->next, 'text still', 'what is published comes';
         $self->publish( all => 'ws-message' => { action => 'close', code => 4002 } );
-        $ws[0]->message;
-        like join( ' ', $ws[0]->message ), qr/\Aclose 4002/, 'closed by a publisher';
+        $ws[0]->next;
+        like $ws[0]->next, qr/\Aclose 4002/, 'closed by a publisher';
     };
     subtest 'keep-alive' => sub {
         my $ws = $self->websocket('Ann');
-        $ws->send('keep');
-        is_deeply [ $ws->message ], [ text => 'still here' ], "message $_" for 1, 2;
+        $ws->text('keep');
+        is $ws->next, 'text still here', "message $_" for 1, 2;
     };
     subtest 'the application closes' => sub {
         my $ws = $self->websocket('Ann');
-        $ws->send('close');
-        is_deeply [ $ws->message ], [ text  => 'before' ],   'after a message';
-        is_deeply [ $ws->message ], [ close => '4001 bye' ], 'with a code';
+        $ws->text('close');
+        is $ws->next, 'text before',    'after a message';
+        is $ws->next, 'close 4001 bye', 'with a code';
         $ws = $self->websocket('Ann');
-        $ws->send('die');
-        my ($type) = my @end = $ws->message;
-        ok $type && $type =~ /\A(?:close|end)\z/,     "after an exception: @end";
+        $ws->text('die');
+        like $ws->next, qr/\A(?:close 1011|eof)/, 'after an exception';
         ok $self->{server}->wait_log(qr/on purpose/), 'which is in the log';
     };
     subtest 'what is refused' => sub {
-        my $answer = $self->websocket('nobody')->opening;
-        is_deeply [ $answer->status, $answer->body ], [ 401, "sign in\n" ], 'by the application';
-        is $self->websocket( 'Ann', 'Origin: https://evil.example' )->opening->status, 403,
-            'a page of another site';
-        is $self->websocket( 'Ann', 'Origin: http://a' )->opening->status, 101, 'and not one of this';
+        my $refused = $self->websocket('nobody');
+        is $refused->status, 401, 'by the application';
+        like $refused->{in}, qr/sign in\n/, 'in its words';
+        is $self->websocket( 'Ann', 'Origin: https://evil.example' )->status, 403, 'a page of another site';
+        is $self->websocket( 'Ann', 'Origin: http://a' )->status,             101, 'and not one of this';
         my $client = $self->client;
         is $client->ask('GET /chat?Ann')->status, 426, 'an ordinary request';
         my $body = "OPEN\r\nTEXT 3\r\nwho\r\n";
         $client = $self->client;
-        $answer = $client->ask(
+        my $answer = $client->ask(
             'POST /chat?Ann',
             'Content-Type: application/websocket-events',
             'Connection-Id: 1',
@@ -228,16 +244,15 @@ sub websockets {
         like $answer->status, qr/\A40[03]\z/, 'an event that a client has written';
         unlike $answer->body, qr/admin/,      'reaches no handler';
         my $ws = $self->websocket( 'Ann', 'Meta-User: admin', 'Connection-Id: 1' );
-        $ws->send('who');
-        like + ( $ws->message )[1] // '', qr/\AAnn (?!1\z)/, 'nor do its fields';
+        $ws->text('who');
+        like $ws->next, qr/\Atext Ann (?!1\z)/, 'nor do its fields';
     };
     return;
 }
 
 sub _talk {
     my ( $self, $ws, $text, $want ) = @_;
-    $ws->send($text);
-    return is_deeply [ $ws->message ], [ text => $want ], substr $text, 0, 40;
+    return is whole( $ws->text($text) ), "text $want", substr $text, 0, 40;
 }
 
 1;

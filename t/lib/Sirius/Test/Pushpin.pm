@@ -6,7 +6,6 @@ package Sirius::Test::Pushpin;
 use strict;
 use warnings;
 use Sirius::Test::Server;
-use Sirius::Test::WebSocket;
 use parent 'Sirius::Test::Proxy';
 
 sub available {
@@ -27,11 +26,6 @@ sub start {
         $log = $self->log;
     }
     die "pushpin did not start:\n$log";
-}
-
-sub websocket {
-    my ( $self, @arg ) = @_;
-    return Sirius::Test::WebSocket->new( "127.0.0.1:$self->{port}", @arg );
 }
 
 sub _deployed {
