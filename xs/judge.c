@@ -187,7 +187,7 @@ static bool is_fresh(pTHX_ sirius_reading *r, int i, const COP *at)
     sirius_finding sub = sirius_known_sub(aTHX_ r->known, f->sub);
     fresh = fresh || sub.fresh;
     if (belongs(aTHX_ r, at, f->sub) <= 0)
-        return fresh;
+        return fresh || sub.reused;
     if (sub.found)
         sirius_known_trust(aTHX_ r->known, f->sub);
     return fresh && (sub.of_text || !sub.found);
@@ -200,7 +200,7 @@ static void look_up(pTHX_ sirius_reading *r, sirius_judgement *j)
     int from = j->from;
     if (j->entering) { /* it has not been at any of its statements yet */
         sirius_finding sub = sirius_known_sub(aTHX_ r->known, c->frames[from++].sub);
-        j->fresh = sub.fresh || sirius_known_statement(aTHX_ r->known, sub.start).fresh;
+        j->fresh = sub.fresh || sub.reused || sirius_known_statement(aTHX_ r->known, sub.start).fresh;
     }
     for (int i = from; i < c->n; i++) {
         if (c->frames[i].call == SIRIUS_CALL_LEVEL)

@@ -291,6 +291,7 @@ static sirius_finding finding_of(const entry *e)
         return f;
     f = e->finding;
     f.text = e->text;
+    f.reused = e->changes;
     return f;
 }
 
