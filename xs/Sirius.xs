@@ -28,12 +28,14 @@
 
 #include "share/common.h"
 #include "share/door.h"
+#include "share/item.h"
 #include "share/layout.h"
 #include "share/words.h"
 
 #include "base/syscalls.h"
 #include "net/descriptors.h"
 #include "net/gate.h"
+#include "net/memfile.h"
 
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -481,6 +483,18 @@ CODE:
     if (!note.kind)
         croak("Sirius::Edge::Shared->pass: '%s' is not a message for an edge", what);
     RETVAL = sr_door_send(line, &note, &fd, 1, false) == 0;
+OUTPUT:
+    RETVAL
+
+int
+item(sirius_class class, SV *packed)
+CODE:
+    STRLEN len;
+    const char *at = SvPVbyte(packed, len);
+    sr_item_view ignored;
+    struct iovec iov = {(void *)(uintptr_t)at, len};
+    errno = EINVAL;
+    RETVAL = sr_item_read(sr_bytes_of(at, len), &ignored) ? sr_memfile("sirius-item", &iov, 1, true) : -1;
 OUTPUT:
     RETVAL
 

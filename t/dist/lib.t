@@ -10,7 +10,7 @@ chdir "$FindBin::Bin/../.." or die "$FindBin::Bin: $!";
 
 # From the ground up
 my @FLOORS
-    = qw(PSGI Base WebSocket OS Config Log Service Listen App Worker Edge Profile Control Admin Process Dev Plack CLI bin);
+    = qw(PSGI Base Channel WebSocket OS Config Log Service Listen App Worker Edge Profile Control Admin Process Dev Plack CLI bin);
 
 # Modules that are in no folder of these
 my %FLOOR = (

@@ -138,7 +138,6 @@ my %ELSEWHERE = (
     'src/live/hold.c' => 'live/hold',
     'src/live/subscriber.c' => 'c/live',
     'src/live/timer.c' => 'c/live',
-    'src/share/item.c' => 'c/live',
     'src/edge/upgrade.c' => 'live/websocket',
     'src/websocket/errand.c' => 'live/websocket',
     'src/websocket/eventhead.c' => 'live/websocket',

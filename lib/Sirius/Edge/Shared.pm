@@ -41,6 +41,12 @@ Memory that the edges have in common.
 
 From now on the workers of this generation, and of those before, begin no request. Those that sleep have to be told to end.
 
+=head2 item
+
+  my $fd = Sirius::Edge::Shared->item($packed);
+
+A file in memory with an item (L<Sirius::Channel::Item>); -1 with C<$!>: EINVAL if it is none.
+
 =head2 layout
 
 Text that tells how this build lays out what processes share (F<src/share/layout.h>): C<sirius-edge> refuses to start for a server that

@@ -1,0 +1,247 @@
+package Sirius::Channel::Item;
+
+use strict;
+use warnings;
+
+use MIME::Base64 qw(decode_base64);
+
+# As src/share/item.h has them
+use constant {
+    CHANNEL_MAX => 255,
+    ID_MAX      => 255,
+    REASON_MAX  => 123,
+    SIZE_MAX    => 1_048_576,
+};
+use constant {
+    STREAM       => 1,
+    STREAM_CLOSE => 2,
+    RESPONSE     => 4,
+    TEXT         => 8,
+    BINARY       => 16,
+    WS_CLOSE     => 32,
+    SAME         => 64,
+};
+
+my %FORMAT = ( 'http-response' => \&_response, 'http-stream' => \&_stream, 'ws-message' => \&_message );
+
+# struct sr_item: number, seven lengths, status, code, has
+my $HEAD = 'L2 L7 S3 x6';
+
+# Publications of this process: who has drawn the first number, and the next one
+my ( $drawn_by, @next ) = (0);
+
+sub is_utf8 {
+    my ( $class, $bytes ) = @_;
+    utf8::downgrade( $bytes, 1 ) or return 0;
+    return utf8::decode($bytes) && $bytes !~ /[\x{d800}-\x{dfff}]|[^\x{0}-\x{10ffff}]/ ? 1 : 0;
+}
+
+sub packed {
+    my ( $class, $item, %how ) = @_;
+    die "the item is not an object\n" if ref $item ne 'HASH';
+    my $self = bless { characters => $how{characters}, has => 0, code => 0, status => 0 }, $class;
+    my ( $channel, $id, $prev_id ) = map { scalar $self->_text( $_, $item->{$_} ) } 'channel', 'id',
+        'prev-id';
+    die "channel is missing\n"                           if !length( $channel // '' );
+    die "channel has more than ${\ CHANNEL_MAX} bytes\n" if length $channel > CHANNEL_MAX;
+    die "channel contains a control character\n"         if $channel =~ /[\x00-\x08\x0a-\x1f\x7f]/;
+    die "id has more than ${\ ID_MAX} bytes\n"           if length( $id      // '' ) > ID_MAX;
+    die "prev-id has more than ${\ ID_MAX} bytes\n"      if length( $prev_id // '' ) > ID_MAX;
+    my $formats = $item->{formats} // $item;
+    die "formats is not an object\n" if ref $formats ne 'HASH';
+
+    for my $name ( sort grep { defined $formats->{$_} } keys %FORMAT ) {
+        die "'$name' is not an object\n" if ref $formats->{$name} ne 'HASH';
+        $FORMAT{$name}->( $self, $formats->{$name} );
+    }
+    die "no formats specified: 'http-stream', 'http-response' or 'ws-message'\n" if !$self->{has};
+    if ( defined $self->{message} && $self->{has} & STREAM && $self->{message} eq $self->{stream} ) {
+        $self->{has} |= SAME;
+        delete $self->{message};
+    }
+    my @texts = map { $_ // '' } $channel, $id, $prev_id, @{$self}{qw(stream fields body message)};
+    my $size  = 0;
+    $size += length for @texts;
+    die "the item has $size bytes, the maximum is ${\ SIZE_MAX}\n" if $size > SIZE_MAX;
+    return join '', pack( $HEAD, _number(), ( map {length} @texts ), @{$self}{qw(status code has)} ), @texts;
+}
+
+# What is to happen: 'send', or 'close' where that is possible
+sub _action {
+    my ( $self, $name, $format, @possible ) = @_;
+    my $action = $self->_text( "'$name' action", $format->{action} ) // 'send';
+    die "'$name' action '$action' is not supported\n" if !grep { $_ eq $action } 'send', @possible;
+    return $action;
+}
+
+# The bytes that a format sends, and whether they came as base64
+sub _content {
+    my ( $self, $name, $format, $key ) = @_;
+    for my $other ( "$key-filters", "$key-patch", 'content-filters' ) {
+        die "'$name' $other is not supported\n" if defined $format->{$other};
+    }
+    my $binary = $self->_text( "'$name' $key-bin", $format->{"$key-bin"} );
+    if ( defined $binary ) {
+        die "'$name' $key-bin is not base64\n" if $binary !~ m{\A[A-Za-z0-9+/\s]*={0,2}\s*\z};
+        return decode_base64($binary), 1;
+    }
+    my $text = $self->_text( "'$name' $key", $format->{$key} );
+    die "'$name' contains neither $key nor $key-bin\n" if !defined $text;
+    return $text, 0;
+}
+
+sub _field {
+    my ( $self, $name, $value ) = @_;
+    $name = $self->_text( 'a name in headers', $name ) // '';
+    die "'http-response' headers: '$name' is not a name\n" if $name !~ /\A[\w!#\$%&'*+.^`|~-]+\z/a;
+    $value = $self->_text( "'http-response' headers: '$name'", $value );
+    die "'http-response' headers: '$name' has no value\n" if !defined $value;
+    die "'http-response' headers: '$name' contains a control character\n"
+        if $value =~ /[\x00-\x08\x0a-\x1f\x7f]/;
+    return "$name: $value\r\n";
+}
+
+sub _message {
+    my ( $self, $format ) = @_;
+    if ( $self->_action( 'ws-message', $format, 'close' ) eq 'close' ) {
+        my $code   = $self->_number_of( 'ws-message', code => $format, 1000 );
+        my $reason = $self->_text( "'ws-message' reason", $format->{reason} ) // '';
+        die "'ws-message' code $code: a server may send 1000 to 1003, 1007 to 1014 and 3000 to 4999\n"
+            if $code !~ /\A(?:100[0-37-9]|101[0-4]|[34]\d\d\d)\z/;
+        die "'ws-message' reason has more than ${\ REASON_MAX} bytes\n" if length $reason > REASON_MAX;
+        die "'ws-message' reason is not UTF-8\n" if !Sirius::Channel::Item->is_utf8($reason);
+        @{$self}{qw(code message)} = ( $code, $reason );
+        $self->{has} |= WS_CLOSE;
+        return;
+    }
+    my $type = $self->_text( "'ws-message' type", $format->{type} );
+    my ( $content, $binary ) = $self->_content( 'ws-message', $format, 'content' );
+    $type //= $binary ? 'binary' : 'text';
+    die "'ws-message' type '$type' is not supported\n" if $type !~ /\A(?:binary|text)\z/;
+    die "'ws-message' content is not UTF-8, which a text has to be: use type 'binary'\n"
+        if $type eq 'text' && !Sirius::Channel::Item->is_utf8($content);
+    $self->{message} = $content;
+    $self->{has} |= $type eq 'text' ? TEXT : BINARY;
+    return;
+}
+
+# 64 bits that no other publication has: a random beginning for each process, then in order
+sub _number {
+    if ( $drawn_by != $$ ) {
+        my $random = '';
+        if ( open my $fh, '<:raw', '/dev/urandom' ) {
+            sysread $fh, $random, 8;
+            close $fh;
+        }
+        @next     = length $random == 8 ? unpack 'L2', $random : ( $$ ^ time, int rand 2**32 );
+        $drawn_by = $$;
+    }
+    $next[0] = $next[0] + 1 & 0xffff_ffff;
+    $next[1] = $next[1] + 1 & 0xffff_ffff if !$next[0];
+    return $next[0] || $next[1] ? @next : _number();
+}
+
+sub _number_of {
+    my ( $self, $name, $key, $format, $default ) = @_;
+    my $number = $format->{$key} // return $default;
+    die "'$name' $key is not a number\n" if ref $number || $number !~ /\A\d{1,5}\z/a;
+    return $number + 0;
+}
+
+sub _response {
+    my ( $self, $format ) = @_;
+    $self->_action( 'http-response', $format );
+    my $status = $self->_number_of( 'http-response', code => $format, 200 );
+    die "'http-response' code $status is not from 200 to 999\n" if $status < 200 || $status > 999;
+    my $headers = $format->{headers} // [];
+    my @fields;
+    if ( ref $headers eq 'HASH' ) {
+        @fields = map { [ $_ => $headers->{$_} ] } sort keys %$headers;
+    } elsif ( ref $headers eq 'ARRAY' ) {
+        @fields = @$headers;
+    } else {
+        die "'http-response' headers is not an object or an array\n";
+    }
+    for (@fields) {
+        die "'http-response' headers contains something else than pairs of name and value\n"
+            if ref ne 'ARRAY' || @$_ != 2;
+    }
+    $self->{fields} = join '', map { $self->_field(@$_) } @fields;
+    ( $self->{body} ) = $self->_content( 'http-response', $format, 'body' );
+    $self->{status} = $status;
+    $self->{has} |= RESPONSE;
+    return;
+}
+
+sub _stream {
+    my ( $self, $format ) = @_;
+    my $closes = $self->_action( 'http-stream', $format, 'close' ) eq 'close';
+    ( $self->{stream} ) = $self->_content( 'http-stream', $format, 'content' ) if !$closes;
+    $self->{has} |= $closes ? STREAM_CLOSE : STREAM;
+    return;
+}
+
+# The bytes of a value, undef if there is none. Characters, as JSON has them, are sent as UTF-8
+sub _text {
+    my ( $self, $name, $value ) = @_;
+    return                    if !defined $value;
+    die "$name is not text\n" if ref $value;
+    my $bytes = "$value";
+    if ( $self->{characters} ) { utf8::encode($bytes) }
+    else {
+        utf8::downgrade( $bytes, 1 )
+            or die "$name contains a character above 0xff: encode it, as with Encode::encode_utf8\n";
+    }
+    return $bytes;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Channel::Item - what is published, in the form that edges read
+
+=head1 SYNOPSIS
+
+  use Sirius::Channel::Item;
+
+  my $packed = Sirius::Channel::Item->packed(
+      { channel => 'news', id => '8', formats => { 'http-stream' => { content => "data: hello\n\n" } } } );
+
+=head1 DESCRIPTION
+
+Takes an item in the form of GRIP, as Pushpin does:
+
+  channel   at most 255 bytes
+  id        of the item, at most 255 bytes
+  prev-id   of the item before it in the channel
+  formats   one or more of these, which may also be beside the channel:
+    http-stream     content or content-bin (base64); or action close
+    http-response   code (200), headers (an object, or an array of pairs), body or body-bin
+    ws-message      type (text or binary), content or content-bin; or action close, code (1000), reason
+
+An item has at most 1 MiB. C<reason> of C<http-response> is that of its code. Other actions, types, and filters of the content die, as
+a subscriber would get something else than was meant; what else is in an item is ignored.
+
+=head1 METHODS
+
+=head2 is_utf8
+
+  Sirius::Channel::Item->is_utf8($bytes);
+
+Whether a text message of a WebSocket may have these bytes (RFC 3629).
+
+=head2 packed
+
+  my $packed = Sirius::Channel::Item->packed( \%item, characters => 1 );
+
+The bytes that F<src/share/item.h> describes. Dies with a line that names what is wrong. C<characters>: texts are characters, as of
+decoded JSON, and sent as UTF-8; else they are bytes.
+
+=head1 SEE ALSO
+
+L<Sirius::Channel>, F<src/share/item.h>.
+
+=cut
