@@ -13,6 +13,7 @@
 #include "pass.h"
 #include "place.h"
 #include "poll.h"
+#include "publish.h"
 #include "sampler.h"
 #include "serve.h"
 #include "shared.h"
@@ -114,6 +115,13 @@ void
 stop(sirius *self)
 CODE:
     sr_worker_stop(&self->worker);
+
+bool
+publish(sirius_class class, SV *packed)
+CODE:
+    RETVAL = sirius_publish(aTHX_ packed);
+OUTPUT:
+    RETVAL
 
 void
 abandon(sirius *self, const char *why)
@@ -475,7 +483,8 @@ CODE:
         const char *name;
         sr_message_kind kind;
     } whats[] = {{"log", SR_MESSAGE_LOG}, {"retire", SR_MESSAGE_RETIRE}, {"legacy", SR_MESSAGE_LEGACY},
-                 {"errors", SR_MESSAGE_ERRORS}, {"keys", SR_MESSAGE_KEYS}};
+                 {"errors", SR_MESSAGE_ERRORS}, {"keys", SR_MESSAGE_KEYS},
+                 {"publish", SR_MESSAGE_PUBLISH}};
     sr_message note = {.kind = 0};
     for (size_t i = 0; i < sizeof whats / sizeof whats[0]; i++)
         if (strEQ(what, whats[i].name))

@@ -37,6 +37,9 @@ my ( $serving, $beside );
 # Where a worker tells its generation why it ends
 my $report;
 
+# Of --control
+my $socket;
+
 # Before anything listens: a file that ends with another value than the application is a common mistake
 sub check_app {
     my ( $class, $app ) = @_;
@@ -62,6 +65,9 @@ sub check_tmpdir {
             . ' bytes are answered with 500; make it writable, or set --tmpdir to another directory' );
     return;
 }
+
+# The socket for a child that the application has forked; undef if the server chose it
+sub control { return $socket }
 
 sub give_up {
     my ( $self, $why ) = @_;
@@ -128,6 +134,7 @@ sub run {
     $self->{pid} = $$;
     $beside      = $self->{beside};
     $report      = $self->{report};
+    $socket      = $self->{conf}{control};
     my $memory = Sirius::OS::Memory->watch;
 
     # empty as while the application is loaded: CGI.pm, for one, takes them for parameters of a request
@@ -397,6 +404,10 @@ Returns what can be called as an application, and dies with one line about anyth
   Sirius::Worker->check_tmpdir($conf);
 
 Warns in the log when no file can be made in the folder of C<--tmpdir>.
+
+=head2 control
+
+The path of C<--control>, if it was given, in a worker and in the children of its application.
 
 =head2 give_up
 

@@ -12,6 +12,7 @@
 #include "deliver.h"
 #include "holder.h"
 #include "lanes.h"
+#include "publish.h"
 #include "report.h"
 
 #include <errno.h>
@@ -43,6 +44,7 @@ static void part(sr_edge *ed, sr_edge_worker *m)
     m->broken = m->paused = false;
     m->file_number = 0;
     m->bound = 0;
+    sr_publish_forget(m);
     if (m->lane)
         sr_lanes_give(ed, m->lane);
     m->lane = 0;

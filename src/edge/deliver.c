@@ -25,6 +25,7 @@
 #include "log.h"
 #include "mend.h"
 #include "presence.h"
+#include "publish.h"
 #include "report.h"
 #include "turns.h"
 
@@ -421,11 +422,25 @@ static void probe(sr_edge *ed, sr_conn *c)
     sr_presence_probe(ed, c);
 }
 
+/*
+ * What a worker publishes. sr_deliver settles the last response that a record was about; here it might not see that any more, as a
+ * publication is about none.
+ */
+static __attribute__((noinline, cold)) took publication(sr_edge *ed, sr_edge_worker *m, const sr_record *rec,
+                                                        sr_bytes payload)
+{
+    if (ed->engine->joined.of)
+        sr_joined_flush(ed->engine);
+    if (m->bound && ed->entries[m->bound - 1].number)
+        settle(ed, m->bound - 1);
+    return sr_publish_record(ed, m, rec, payload) ? TOOK : TOOK_BAD;
+}
+
 static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const char *payload)
 {
     size_t len = rec->bytes - sizeof *rec;
     if (rec->slot >= ed->slots || !rec->number || rec->number >= ed->queue.put)
-        return TOOK_BAD;
+        return rec->slot == SR_REPLY_NO_SLOT ? publication(ed, m, rec, sr_bytes_of(payload, len)) : TOOK_BAD;
     if (!sr_holder_bind(ed, m, rec->slot, rec->number))
         return TOOK; /* not believed, but perhaps another worker has spoiled the claim: nobody is blamed */
     sr_entry *en = &ed->entries[rec->slot];

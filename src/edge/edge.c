@@ -37,6 +37,7 @@
 #include "mend.h"
 #include "others.h"
 #include "plain.h"
+#include "publish.h"
 #include "report.h"
 #include "slots.h"
 #include "slow.h"
@@ -268,6 +269,7 @@ void sr_edge_free(sr_edge *ed)
         if (ed->workers[i].file >= 0)
             close(ed->workers[i].file);
         sr_ring_unmap(ed->workers[i].reader.ring);
+        sr_publish_forget(&ed->workers[i]);
     }
     for (uint32_t i = 0; ed->entries && i < ed->slots; i++) {
         sr_buffer_free(&ed->entries[i].fields);
@@ -347,6 +349,8 @@ static void order(sr_edge *ed)
         dup2(fds[0], STDERR_FILENO);
     else if (note.kind == SR_MESSAGE_KEYS && n > 0)
         sr_keys_line(ed, fds[--n]);
+    else if (note.kind == SR_MESSAGE_PUBLISH && n > 0)
+        sr_publish_file(ed, fds[0]);
     while (n > 0)
         close(fds[--n]);
 }

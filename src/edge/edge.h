@@ -9,7 +9,7 @@
  * worker's reply to the client; files answers from the folders of --static; plain redirects to https; answer is what these have in common; crew the workers, from hello to their
  * end; entry the request in a slot; holder which worker has it; presence whether its client is there; limits what ends a request before
  * its worker does; lanes holds requests of --lane back, lanerules says which; calls counts the calls of the application by path; slow reports requests that run for long; mend what workers may have spoiled; others the limits of all edges together;
- * heir connections that move to another edge; keys what TLS needs; stop the end; log the access log; report lines for the supervisor; text
+ * heir connections that move to another edge; keys what TLS needs; stop the end; log the access log; publish items of workers and of the supervisor; report lines for the supervisor; text
  * how messages name a request; setup the command line. t/dist/floors.t has their order.
  *
  * Owner: all structs here belong to the edge and to its one thread. An exchange whose request is in the
@@ -57,6 +57,8 @@ typedef struct sr_edge_worker {
     uint32_t bound;       /* slot + 1 of the request that it has spoken about and not finished; 0: none */
     int file;             /* descriptor that came before the record that refers to it; -1: none */
     uint64_t file_number; /* of the request that the file is for; 0: none */
+    sr_buffer item;       /* of publish.c: what it has begun to publish */
+    bool unfit;           /* there was no memory for a part of that */
     bool broken;          /* it broke the rules: nothing is read from it any more */
     bool paused;          /* the line is not watched for now: a note there has to wait */
     struct {

@@ -125,7 +125,7 @@ typedef struct sr_replies {
 } sr_replies;
 
 /*
- * The first part is counted up when something here, in ring.h, reply.h, door.h or sleepers.h moves or changes its meaning; the second
+ * The first part is counted up when something here, in ring.h, reply.h, item.h, door.h or sleepers.h moves or changes its meaning; the second
  * changes by itself with most sizes.
  */
 enum {
@@ -133,7 +133,7 @@ enum {
         (((sizeof(sr_slot) * 31 + SR_SLOT_BYTES) * 31 + sizeof(sr_requests) + sizeof(sr_claim)) * 31 +
          sizeof(sr_replies) * 31 + sizeof(sr_ring)) %
         0xffffff,
-    SR_QUEUE_LAYOUT = 11 << 24 | SR_QUEUE_SIZES,
+    SR_QUEUE_LAYOUT = 12 << 24 | SR_QUEUE_SIZES,
 };
 
 /* --- the edge --- */

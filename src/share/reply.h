@@ -8,6 +8,8 @@
  * Fields are lines, "Name: value\r\n", in the order of the application. The worker checks them, and the edge
  * checks them again. The edge adds framing, Date and Connection, and everything that depends on the version
  * of HTTP.
+ *
+ * What the application publishes stands between these records, at any place.
  */
 #include <stdint.h>
 
@@ -24,11 +26,15 @@ typedef enum sr_reply_kind {
     SR_REPLY_HOLD, /* before HEAD: Grip fields as lines, as which the response is to be held (http/grip.h) */
     SR_REPLY_HELD, /* in place of END, with HOLD: the response goes on without the worker */
     SR_REPLY_LOG,  /* any time before END: values of its line in the access log, see below */
+    SR_REPLY_PUBLISH, /* a part of an item (item.h); about no request: number 0, slot SR_REPLY_NO_SLOT */
 } sr_reply_kind;
+
+#define SR_REPLY_NO_SLOT UINT32_MAX
 
 enum {                     /* flags of a record */
        SR_REPLY_LAST = 1,  /* HEAD: it is END as well */
        SR_REPLY_CLOSE = 2, /* HEAD: the application wants the connection closed */
+       SR_REPLY_MORE = 1,  /* PUBLISH: the next PUBLISH continues the item */
        SR_REPLY_OWN =
            4, /* HEAD: an error of the server's own: not behind what the application has written to psgix.io */
        SR_REPLY_STAYS = 8, /* HEAD: HELD comes in place of END */

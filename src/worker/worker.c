@@ -6,6 +6,7 @@
 #include "../base/clock.h"
 #include "../net/descriptors.h"
 #include "../share/door.h"
+#include "edges.h"
 #include "line.h"
 
 #include <errno.h>
@@ -17,147 +18,7 @@
 enum { DOUBTS_MAX = 10000 };        /* one second; by then the edge is stopped or gone */
 #define WORTH_A_WAKE_NS (50 * 1000) /* a wake-up takes about 20 us on an idle core, less on a busy one */
 #define PATIENCE_NS (30 * 1000)     /* how long a reply may wait for others before the edge is told */
-
-#define AGAIN_NS (100 * SR_MILLISECOND) /* before an edge that could not answer is asked again */
-#define ALONE_NS (10 * SR_SECOND)       /* how often a worker that nobody wakes checks for edges */
-
-/* --- edges --- */
-
-static void line_close(sr_worker_line *l)
-{
-    sr_consumer_close(&l->queue);
-    if (sr_worker_has_line(l))
-        close(l->line);
-    if (l->bell >= 0 && sr_descriptors_what(l->bell) == l->bell_is)
-        close(l->bell);
-    *l = (sr_worker_line){.line = -1, .bell = -1};
-}
-
-/* Whether something has come on the connection, if only its end. */
-static bool has_news(const sr_worker_line *l)
-{
-    char byte;
-    return recv(l->line, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
-}
-
-static int hello(sr_worker *w, sr_worker_line *l, uint64_t lobby)
-{
-    sr_message note = {.kind = SR_MESSAGE_HELLO, .row = w->row, .number = atomic_load(&w->sleepers->key)};
-    int err = sr_door_enter(lobby, &l->line);
-    if (!err) {
-        l->line = sr_descriptors_high(l->line);
-        l->line_is = sr_descriptors_what(l->line);
-    }
-    if (!err)
-        err = sr_door_send(l->line, &note, NULL, 0, false);
-    l->asked = !err;
-    return err;
-}
-
-/* Returns 0, or why there is no queue. EAGAIN: no answer has come yet. */
-static int answer(sr_worker *w, sr_worker_line *l)
-{
-    sr_message note = {.layout = 0};
-    int fds[SR_MESSAGE_FDS], n = 0;
-    int err = sr_door_receive(l->line, &note, fds, &n, false);
-    if (err == EAGAIN)
-        return err;
-    l->asked = false;
-    if (err == EPROTO) /* the edge has refused, as it can't know what was said to it */
-        w->foreign = note.layout;
-    if (!err && (note.kind != SR_MESSAGE_QUEUE || n != SR_MESSAGE_FDS))
-        err = n ? EPROTO : EACCES;
-    if (!err) {
-        l->pid = note.pid;
-        l->bell = sr_descriptors_high(fds[--n]);
-        l->bell_is = sr_descriptors_what(l->bell);
-        err = sr_consumer_open(&l->queue, fds[0], fds[1], fds[2], w->row);
-    }
-    while (n > 0)
-        close(fds[--n]);
-    return err;
-}
-
-/*
- * Looks at the place of one edge: what has changed since the last look. Returns 0, or why the edge can't be
- * reached.
- */
-static int look(sr_worker *w, uint32_t edge, bool news)
-{
-    sr_worker_line *l = &w->edges[edge];
-    uint64_t lobby = atomic_load(&w->sleepers->lobby[edge]);
-    int err = 0;
-    if (l->line >= 0 && !l->asked &&
-        (!sr_worker_has_line(l) || has_news(l))) /* edges say nothing unasked: this is the end */
-        line_close(l);
-    if (l->line < 0 && lobby && (news || (l->again_at && l->again_at <= w->now))) {
-        l->again_at = 0;
-        err = hello(w, l, lobby);
-    }
-    if (l->asked && (err = answer(w, l)) == EAGAIN)
-        return 0;
-    if (!err)
-        return 0;
-    line_close(l);
-    if (err != EACCES &&
-        err != EPROTO) /* it has died, or there was no room: not again and again without a pause */
-        l->again_at = w->now + AGAIN_NS;
-    return err;
-}
-
-static void leave(sr_worker *w, int how)
-{
-    if (atomic_load(&w->leaving) < how)
-        atomic_store(&w->leaving, how);
-    sr_sleepers_wake(w->sleepers, w->row);
-}
-
-/* Looks at all edges. Returns 0, or why one can't be reached. */
-static int look_round(sr_worker *w)
-{
-    uint32_t epoch = atomic_load(&w->sleepers->epoch); /* read before the names */
-    bool news = epoch != w->epoch || !w->looked;
-    int err = 0;
-    bool deserted = false, met = false;
-    w->looked = true;
-    w->epoch = epoch;
-    w->unmet = false;
-    w->n_open = 0;
-    w->now = sr_clock_monotonic();
-    for (uint32_t i = 0; i < SR_EDGES_MAX; i++) {
-        sr_worker_line *l = &w->edges[i];
-        int why = look(w, i, news);
-        err = why ? why : err;
-        deserted = deserted || why == ECONNREFUSED;
-        met = met || l->line >= 0;
-        w->unmet = w->unmet || l->asked || l->again_at;
-        if (l->queue.requests)
-            w->open[w->n_open++] = l;
-    }
-    /*
-     * The supervisor keeps the lobbies open while edges come and go. With neither, no request will ever come.
-     */
-    if (deserted && !met)
-        leave(w, SR_LEAVING_DRAIN);
-    return err;
-}
-
-/*
- * How long the worker may sleep before it has to ask again. 0: an answer has come already, and must not be
- * missed; below 0: for ever. In ns.
- */
-static int64_t patience(const sr_worker *w)
-{
-    int64_t ns = -1;
-    for (uint32_t i = 0; w->unmet && i < SR_EDGES_MAX; i++) {
-        const sr_worker_line *l = &w->edges[i];
-        if (l->asked && has_news(l))
-            return 0;
-        if (l->again_at)
-            ns = AGAIN_NS;
-    }
-    return ns;
-}
+#define ALONE_NS (10 * SR_SECOND)   /* how often a worker that nobody wakes checks for edges */
 
 static bool called_away(const sr_worker *w)
 {
@@ -203,7 +64,7 @@ int sr_worker_open(sr_worker *w, const sr_worker_config *config)
     w->mine = mine_new();
     for (;;) {
         uint32_t word = atomic_load(&w->sleepers->row[w->row].word);
-        int err = look_round(w);
+        int err = sr_worker_look(w);
         if (w->n_open || called_away(w))
             break;
         if (err && !w->unmet) {
@@ -212,8 +73,9 @@ int sr_worker_open(sr_worker *w, const sr_worker_config *config)
             w->foreign = foreign;
             return err;
         }
-        if (patience(w))
-            sr_sleepers_sleep(w->sleepers, w->row, word, AGAIN_NS); /* woken by an answer or an arrival */
+        if (sr_worker_patience(w))
+            sr_sleepers_sleep(w->sleepers, w->row, word,
+                              SR_WORKER_AGAIN_NS); /* woken by an answer or an arrival */
         if (w->look_ns)
             break;
     }
@@ -228,7 +90,7 @@ void sr_worker_close(sr_worker *w)
     if (w->mine && w->mine != &always && w->mine != &never)
         munmap((void *)(uintptr_t)w->mine, sizeof *w->mine);
     for (uint32_t i = 0; w->sleepers && i < SR_EDGES_MAX; i++)
-        line_close(&w->edges[i]);
+        sr_worker_line_close(&w->edges[i]);
     if (w->spilled)
         munmap(w->spilled, w->spilled_bytes);
     *w = (sr_worker){0};
@@ -249,7 +111,7 @@ static void mark(sr_worker *w, sr_worker_line *l)
 static void cut_off(sr_worker *w)
 {
     w->cut_off = true;
-    leave(w, SR_LEAVING_DRAIN);
+    sr_worker_leave(w, SR_LEAVING_DRAIN);
 }
 
 static void ring_bell(sr_worker *w, sr_worker_line *l)
@@ -372,7 +234,7 @@ static bool begin(sr_worker *w)
     int body_fd = -1;
     /* after it was taken: a hold that was asked for before the request was queued has effect */
     if (sr_sleepers_holds(w->sleepers, w->generation)) {
-        leave(w, SR_LEAVING_DRAIN);
+        sr_worker_leave(w, SR_LEAVING_DRAIN);
         return leave_for_others(w);
     }
     w->number = w->from->queue.number;
@@ -420,7 +282,7 @@ static void sleep_well(sr_worker *w)
 {
     uint32_t word = sr_sleepers_begin(w->sleepers, w->row);
     if (!waiting(w) && !called_away(w) && atomic_load(&w->sleepers->epoch) == w->epoch) {
-        int64_t ns = patience(w);
+        int64_t ns = sr_worker_patience(w);
         if (w->look_ns && (ns < 0 || ns > w->look_ns))
             ns = w->look_ns;
         bool alone = ns < 0;
@@ -451,7 +313,7 @@ sr_worker_what sr_worker_next(sr_worker *w)
             return SR_WORKER_WAKE;
         }
         if (w->unmet || atomic_load_explicit(&w->sleepers->epoch, memory_order_relaxed) != w->epoch)
-            look_round(w);
+            sr_worker_look(w);
         w->now = sr_clock_monotonic();
         if (take(w)) {
             flush_late(w);
@@ -473,12 +335,12 @@ void sr_worker_wake(sr_worker *w)
 
 void sr_worker_drain(sr_worker *w)
 {
-    leave(w, SR_LEAVING_DRAIN);
+    sr_worker_leave(w, SR_LEAVING_DRAIN);
 }
 
 void sr_worker_stop(sr_worker *w)
 {
-    leave(w, SR_LEAVING_STOP);
+    sr_worker_leave(w, SR_LEAVING_STOP);
 }
 
 sr_bytes sr_worker_made_id(const sr_worker *w, char out[SR_REQUEST_ID_MADE])
@@ -497,7 +359,7 @@ void sr_worker_done(sr_worker *w)
     /* the slot may be another request's by now */
     if (sr_slot_gone(w->request.slot, w->number) & SR_GONE_LATE) {
         w->timed_out = true;
-        leave(w, SR_LEAVING_DRAIN);
+        sr_worker_leave(w, SR_LEAVING_DRAIN);
     }
     w->from = NULL;
     w->request.slot = NULL;

@@ -128,6 +128,12 @@ void sr_worker_stop(sr_worker *w);
 /* The id that the server makes of the request at hand, also when the reply is complete. As in the logs of its edge. */
 sr_bytes sr_worker_made_id(const sr_worker *w, char out[SR_REQUEST_ID_MADE]);
 
+/*
+ * Hands an item (share/item.h) to all edges, in the order of the calls, with or without a request at hand. Waits for room as the end of a
+ * reply does. False: that is not possible now, and no edge has got it: this is a child, or an edge that has come does not answer.
+ */
+bool sr_worker_publish(sr_worker *w, sr_bytes packed);
+
 /* --- the reply to the request at hand --- */
 
 enum { SR_REPLY_FIELDS_MAX = 16 * 1024 * 1024 };

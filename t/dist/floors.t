@@ -51,7 +51,7 @@ my %ORDER = (
     log       => 'syslog sink outlet text time format parse values',
     static    => 'path types mount fields find',
     transport => 'aead keyset pair keyfiles records tlsset tls',
-    worker    => 'line reply worker',
+    worker    => 'line edges reply publish worker',
     conn      =>
         'spools engine identity extra trouble deadline client listener pump output body accesslog exchange account send joined connection capacity '
         . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
@@ -61,11 +61,11 @@ my %ORDER = (
     websocket =>
         'base64 sha1 utf8 json opening wsframe wsevent wscontrol eventhead errand wscarrier wsread wsanswer wsask websocket',
     edge =>
-        'lanerules holder log answer others turns lanes entry presence text calls report deliver crew files plain upgrade dispatch failures heir '
+        'lanerules holder log answer others turns lanes entry presence text calls report publish deliver crew files plain upgrade dispatch failures heir '
         . 'keys limits slow mend stop edge keeper rights sandbox setup',
     xs =>
         'alone row ending hold input lazy envpool env logview logformat accesslog call turn requestid socket site file said log report text trim '
-        . 'unchunk grip wire stream response forwarded responder memory shared serve work requestloop remote place loading naming pass '
+        . 'unchunk grip wire stream response forwarded responder memory shared serve publish work requestloop remote place loading naming pass '
         . 'poll scoreboard signals spawn target lookup known snapshot judge leaf sampler title calls',
 );
 

@@ -14,7 +14,8 @@ my @FLOORS
 
 # Modules that are in no folder of these
 my %FLOOR = (
-    'Sirius'             => 'OS',    # the library of xs
+    'Sirius'             => 'OS',         # the library of xs
+    'Sirius::Channel'    => 'Control',    # finds the server
     'Sirius::LogFormat'  => 'Log',
     'Sirius::Scoreboard' => 'OS',
     'bin/sirius'         => 'bin',

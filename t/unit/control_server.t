@@ -322,6 +322,83 @@ subtest 'Other users are refused, even when the file is open to them' => sub {
     is $?, 0, 'and so does the server';
 };
 
+subtest 'Publications' => sub {
+    my $path    = new_path();
+    my $control = try_new($path);
+    my $item    = q({"channel":"a","http-stream":{"content":"x"}});
+    my $post    = sub {
+        my ( $body, @more ) = @_;
+        my $length = length $body;
+        return join "\r\n", 'POST /publish/ HTTP/1.1', "Content-Length: $length", @more, '', $body;
+    };
+    my @items;
+    my $publish = sub {
+        my ( $request, $reply ) = @_;
+        push @items, @{ $request->{items} };
+        return $reply->( { ok => 1, text => $request->{command} } );
+    };
+    my $socket = asker( $path, $post->(qq({"items":[$item,$item]})) );
+    $control->serve($publish);
+    like answer($socket), qr{\AHTTP/1[.]1 200 OK\r\n.*\r\n\r\npublish\n\z}s, 'an answer of HTTP';
+    is @items, 2, 'both items';
+
+    $socket = asker( $path, $post->( '', 'Expect: 100-continue' ) =~ s/Content-Length: \K0/20/r );
+    $control->serve($publish) for 1 .. 2;
+    is answer($socket), "HTTP/1.1 100 Continue\r\n\r\n...", 'who waits is told once to go on';
+    syswrite $socket, q({"items":[);
+    $control->serve($publish);
+    syswrite $socket, ']}' . q( ) x 8;
+    $control->serve($publish);
+    like answer($socket), qr{\AHTTP/1[.]1 200 OK\r\n}, 'then the rest comes';
+
+    $socket = asker( $path, $post->('x') );
+    $control->serve($publish);
+    like answer($socket), qr{\AHTTP/1[.]1 400 .*\nBody is not valid JSON[.]\n\z}s, 'an error';
+    $socket = asker( $path, $post->('{"items":[]}') );
+    $control->serve( sub { die "no luck\n" } );
+    like answer($socket), qr{\AHTTP/1[.]1 500 .*\nno luck\n\z}s, 'an exception';
+    @items  = ();
+    $socket = asker( $path, $post->(qq({"items":[$item]})) );
+    close $socket;
+    $control->serve($publish);
+    is @items, 1, 'who does not wait for the answer has published';
+    $socket = asker( $path, substr $post->(qq({"items":[$item]})), 0, -1 );
+    close $socket;
+    $control->serve($publish);
+    is @items, 1, 'but not who has not sent all';
+};
+
+subtest 'The user of the application may publish, and nothing else' => sub {
+    plan skip_all => 'needs root' if $>;
+    my $nobody = getpwnam 'nobody';
+    plan skip_all => 'there is no nobody' if !$nobody;
+    my $open = tempdir( CLEANUP => 1 );
+    chmod 0755, $open;
+    my $control = try_new( "$open/sock", $nobody );
+    is sprintf( '%o', ( stat "$open/sock" )[2] & oct 777 ), '600', 'the mode is the same';
+    my $pid = fork;
+
+    if ( !$pid ) {
+        ( $<, $> ) = ( $nobody, $nobody );
+        my @said;
+        for my $text ( $ASK, "POST /publish/ HTTP/1.1\r\nContent-Length: 12\r\n\r\n{\"items\":[]}" ) {
+            my $socket = IO::Socket::UNIX->new( Peer => "$open/sock" ) or POSIX::_exit(2);
+            syswrite $socket, $text;
+            push @said, readline $socket;
+        }
+        POSIX::_exit( $said[0] ne qq({"error":"user $nobody may only publish","ok":0}\n)
+                || $said[1] ne "HTTP/1.1 200 OK\r\n" );
+    }
+    my ( $until, $commands ) = ( time + 20, '' );
+    while ( !waitpid $pid, POSIX::WNOHANG() ) {
+        $control->serve( sub { $commands .= $_[0]{command}; $_[1]->( { ok => 1, text => 'x' } ) } );
+        sleep 0.01;
+        last if time > $until;
+    }
+    is $?,        0,         'the answers';
+    is $commands, 'publish', 'and what was done';
+};
+
 subtest 'With Sirius::OS::Loop nothing is polled' => sub {
     my $mine = new_path();
     my $loop = Sirius::OS::Loop->new('TERM');

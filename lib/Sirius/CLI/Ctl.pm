@@ -5,6 +5,7 @@ use warnings;
 use parent 'Sirius::CLI::Command';
 
 use JSON::PP ();
+use POSIX    ();
 use Sirius::CLI::Ctl::Status;
 use Sirius::Control::Client;
 
@@ -13,17 +14,22 @@ use constant PATIENCE => 10;    # seconds to wait for an answer, without --wait
 # Exit statuses by the kind of failure
 my %STATUS = ( refused => 1, wrong => 2, unreachable => 3, timeout => 4 );
 
-my $COMMANDS = 'status, reload, stop or workers N';
-my %COMMANDS = map { $_ => 1 } qw(reload status stop workers);
+my $COMMANDS = 'status, reload, stop, workers N or publish CHANNEL';
+my %COMMANDS = map { $_ => 1 } qw(publish reload status stop workers);
+
+# Options of one command only
+my @PUBLISH = qw(close format id prev-id);
+my @FORMATS = qw(http-stream http-response ws-message);
 
 my @ROWS = (
     [   'Commands',
         {   typed => 'status',
             text  => 'Print the state of the server: its processes, requests and last reload'
         },
-        { typed => 'reload',    text => 'Load the new code and let new workers take over' },
-        { typed => 'stop',      text => 'Finish the requests, then stop' },
-        { typed => 'workers N', text => 'Change the number of workers to N' },
+        { typed => 'reload',          text => 'Load the new code and let new workers take over' },
+        { typed => 'stop',            text => 'Finish the requests, then stop' },
+        { typed => 'workers N',       text => 'Change the number of workers to N' },
+        { typed => 'publish CHANNEL', text => 'Send STDIN to the held connections of CHANNEL' },
     ],
     [   'Options',
         {   name  => 'control',
@@ -42,6 +48,22 @@ my @ROWS = (
         {   name => 'wait',
             type => 'bool',
             text => 'Return when the command has completed, not when it has been accepted'
+        },
+        {   name  => 'format',
+            type  => 'string',
+            value => 'FORMAT',
+            text  =>
+                'With publish: what STDIN is: http-stream, http-response or ws-message (default: http-stream)'
+        },
+        { name => 'id', type => 'string', value => 'ID', text => 'With publish: the id of the item' },
+        {   name  => 'prev-id',
+            type  => 'string',
+            value => 'ID',
+            text  => 'With publish: the id of the item before it in the channel'
+        },
+        {   name => 'close',
+            type => 'bool',
+            text => 'With publish: then close the streams and WebSockets of CHANNEL'
         },
         { name => 'abort', type => 'bool', text => 'With reload: abort the reload that is in progress' },
         {   name => 'timeout',
@@ -62,7 +84,7 @@ sub main {
     my ( $answer, $line );
     my $done = eval {
         my $client = Sirius::Control::Client->new( $path, $timeout );
-        ( $answer, $line ) = $client->ask($request);
+        ( $answer, $line ) = $request->{items} ? _publish( $client, $request ) : $client->ask($request);
         $client->wait_end if $answer->{ok} && $self->given('wait') && $request->{command} eq 'stop';
         1;
     };
@@ -80,6 +102,51 @@ sub summary { return 'Control a running server' }
 
 sub synopsis { return '[options] COMMAND' }
 
+# What goes to the channel, in the form of an item
+sub _format {
+    my $self = shift;
+    my $name = $self->given('format') // 'http-stream';
+    $self->wrong("--format: '$name' is unknown: use http-stream, http-response or ws-message")
+        if !grep { $_ eq $name } @FORMATS;
+    return if $self->given('close') && POSIX::isatty(0);
+    binmode STDIN;
+    my $bytes = do { local $/ = undef; readline STDIN }
+        // '';
+    return if $self->given('close') && !length $bytes;
+    return $name => { body => $bytes } if $name eq 'http-response';
+    my $is_text = Sirius::Channel::Item->is_utf8($bytes);
+    return $name =>
+        { content => $bytes, $name eq 'ws-message' ? ( type => $is_text ? 'text' : 'binary' ) : () };
+}
+
+# Items that are packed: what is to be sent, then what is to be closed
+sub _items {
+    my ( $self, $channel ) = @_;
+    $self->wrong('publish: the channel is missing') if !length( $channel // '' );
+    require Sirius::Channel::Item;
+    my @formats = $self->_format;
+    my %named   = map { defined $self->given($_) ? ( $_ => $self->given($_) ) : () } qw(id prev-id);
+    my @items   = @formats ? { channel => $channel, %named, formats => {@formats} } : ();
+    %named = () if @items;
+    push @items,
+        {
+        channel => $channel,
+        %named, formats => { map { $_ => { action => 'close' } } qw(http-stream ws-message) }
+        }
+        if $self->given('close');
+    my @packed = eval {
+        map { Sirius::Channel::Item->packed($_) } @items;
+    };
+    return @packed ? \@packed : $self->wrong( 'publish: ' . $@ =~ s/\n\z//r );
+}
+
+sub _publish {
+    my ( $client, $request ) = @_;
+    $client->publish($_) for @{ $request->{items} };
+    my $answer = { ok => 1, text => 'published' };
+    return $answer, JSON::PP->new->canonical->encode($answer);
+}
+
 # The command in the form that the server understands
 sub _request {
     my ( $self, $command, @more ) = @_;
@@ -92,7 +159,12 @@ sub _request {
         $self->wrong("workers: '$number' is not a whole number above 0") if $number !~ /\A[1-9]\d{0,8}\z/;
         $request{workers} = $number + 0;
     }
+    my $channel = $command eq 'publish' ? shift @more : undef;
     $self->no_more(@more);
+    if ( my ($only) = $command eq 'publish' ? () : grep { defined $self->given($_) } @PUBLISH ) {
+        $self->wrong("--$only: only valid with publish");
+    }
+    $request{items} = $self->_items($channel) if $command eq 'publish';
     if ( $self->given('abort') ) {
         $self->wrong('--abort: only valid with reload')         if $command ne 'reload';
         $self->wrong('--abort: cannot be combined with --wait') if $self->given('wait');
@@ -132,6 +204,7 @@ Sirius::CLI::Ctl - sirius ctl: control a running server
   sirius ctl reload --wait
   sirius ctl workers 8
   sirius ctl stop --wait --timeout 60
+  sirius ctl publish news < event
 
   use Sirius::CLI::Ctl;
   exit Sirius::CLI::Ctl->run(@ARGV);
@@ -172,6 +245,11 @@ Stops gracefully, as C<TERM> does. With C<--wait> the command returns when the s
 Changes the number of workers to I<N>, as C<TTIN> and C<TTOU> do in steps of one. With C<--wait> the command returns when all of
 them are serving.
 
+=item B<publish> I<CHANNEL>
+
+Sends what is on STDIN to all held connections that listen to I<CHANNEL>, as L<Sirius::Channel> does. It returns when the server has passed
+it on to its edges.
+
 =back
 
 =head1 OPTIONS
@@ -182,9 +260,22 @@ them are serving.
 
 With B<reload>: abort the reload that is in progress.
 
+=item B<--close>
+
+With B<publish>: then ends the streams and WebSockets of the channel. Without anything on STDIN it only ends them.
+
 =item B<--control> I<PATH>
 
 Connect to the control socket at I<PATH> (default: the environment variable C<SIRIUS_CONTROL>, or the only server that runs).
+
+=item B<--format> I<FORMAT>
+
+With B<publish>: who gets the bytes, and as what. C<http-stream>, the default: streams, as they are. C<http-response>: responses that are
+held, as their body, with status 200. C<ws-message>: WebSockets, as a text message, or as a binary one if they are not UTF-8.
+
+=item B<--id> I<ID>, B<--prev-id> I<ID>
+
+With B<publish>: the id of the item, and of the one before it in the channel.
 
 =item B<--json>
 

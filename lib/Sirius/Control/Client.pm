@@ -7,6 +7,7 @@ use Errno               qw(EAGAIN ECONNREFUSED EINTR ENOENT);
 use Fcntl               qw(F_SETFL O_NONBLOCK);
 use JSON::PP            ();
 use Sirius::Base::Clock qw(now);
+use Sirius::Control::HTTP;
 use Sirius::OS::Proc;
 use Socket      qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
 use Time::HiRes qw(sleep);
@@ -34,6 +35,21 @@ sub new {
 
 sub pid { return shift->{server}[0] }
 
+sub publish {
+    my ( $self, $packed ) = @_;
+    my $fh = $self->_connect;
+    $self->_send( $fh, Sirius::Control::HTTP->request($packed) );
+    my $answer = $self->_answer( $fh, qr/\n\r?\n.*\n/s );
+    my ( $status, $text ) = $answer =~ m{\AHTTP/1[.]1 (\d+).*?\n\r?\n(.*)\n\z}s;
+    return if ( $status // 0 ) == 200;
+    my ($refused) = $answer =~ /"error":"(.*?)"/;    # of another version, or to another user
+    return _fail(
+        refused => _harmless(
+            $text // $refused // "the server at $self->{path} closed the connection without an answer"
+        )
+    );
+}
+
 # It has answered; now its process ends
 sub wait_end {
     my $self = shift;
@@ -45,11 +61,11 @@ sub wait_end {
     return;
 }
 
-# Returns the line that the server has answered, or '' if it closed the connection without an answer
+# What the server has answered until $whole matches, or it closed the connection
 sub _answer {
-    my ( $self, $fh ) = @_;
+    my ( $self, $fh, $whole ) = @_;
     my $text = '';
-    while ( $text !~ /\n/ ) {
+    while ( $text !~ $whole ) {
         my $left = $self->_left('no answer');
         my $bits = '';
         vec( $bits, fileno $fh, 1 ) = 1;
@@ -58,7 +74,7 @@ sub _answer {
         next if !defined $got && ( $! == EAGAIN || $! == EINTR );
         last if !$got;
     }
-    return $text =~ /\A([^\n]*)\n/ ? $1 : '';
+    return $text;
 }
 
 sub _connect {
@@ -103,6 +119,25 @@ sub _left {
     return _fail( timeout => sprintf '%s: %s after %g s', $self->{path}, $what, $self->{timeout} );
 }
 
+# All of it, or until the server does not take more: then it has given its reason
+sub _send {
+    my ( $self, $fh, $bytes ) = @_;
+    while ( length $bytes ) {
+        my $sent = send $fh, $bytes, MSG_NOSIGNAL;
+        if ( defined $sent ) {
+            substr $bytes, 0, $sent, '';
+            next;
+        }
+        next   if $! == EINTR;
+        return if $! != EAGAIN;
+        my $left = $self->_left('it does not read');
+        my $bits = '';
+        vec( $bits, fileno $fh, 1 ) = 1;
+        select undef, $bits, undef, $left;
+    }
+    return;
+}
+
 # Sends the request and returns the server's line
 sub _talk {
     my ( $self, $request ) = @_;
@@ -116,7 +151,7 @@ sub _talk {
     # The request fits the socket's buffer. A server that refuses it may have closed already, and given its
     # reason
     send $fh, JSON::PP->new->canonical->utf8->encode($request) . "\n", MSG_NOSIGNAL;
-    my $line = $self->_answer($fh);
+    my ($line) = $self->_answer( $fh, qr/\n/ ) =~ /\A([^\n]*)\n/ ? $1 : '';
     return $line                       if length $line;
     return '{"ok":1,"text":"stopped"}' if $request->{command} eq 'stop';
     return _fail( refused => "the server at $self->{path} closed the connection without an answer" );
@@ -162,6 +197,12 @@ For the control socket at C<$path>. All that follows has C<$seconds> together; u
 =head2 pid
 
 The PID of the process that has answered; 0 if it is not visible, as from another container.
+
+=head2 publish
+
+  $client->publish($packed);
+
+Publishes an item (L<Sirius::Channel::Item>). Returns when the server has passed it on to its edges.
 
 =head2 wait_end
 

@@ -14,6 +14,7 @@ use constant LOOK => 0.05;    # seconds between two checks for those who wait
 my %COMMAND = (
     figures => \&_figures,
     profile => \&_profile,
+    publish => \&_publish,
     reload  => \&_reload,
     status  => \&_status,
     stop    => \&_stop,
@@ -65,7 +66,7 @@ sub run {
     my $name = $request->{command};
     my $code = $COMMAND{$name} or return $reply->( { ok => 0, error => "unknown command '$name'" } );
     return $reply->( { ok => 0, error => 'the server is stopping' } )
-        if $self->{supervisor}->is_stopping && $name !~ /\A(?:status|stop)\z/;
+        if $self->{supervisor}->is_stopping && $name !~ /\A(?:publish|status|stop)\z/;
     my $why = defined $from ? "sirius ctl $name $from" : "sirius ctl $name";
     return $self->$code( $request, $reply, $why, $waits );
 }
@@ -126,6 +127,16 @@ sub _profiles {
     my $self = shift;
     delete $self->{profile} if $self->{profile} && $self->{profile}{waits} && !$self->{profile}{waits}->();
     return $self->{profile};
+}
+
+sub _publish {
+    my ( $self, $request, $reply ) = @_;
+    my $error
+        = $self->{conf}{hold}
+        ? $self->{edge}->publish( @{ $request->{items} } )
+        : 'the server holds no connections: start it with --hold';
+    return $reply->(
+        defined $error ? { ok => 0, status => 503, error => $error } : { ok => 1, text => 'Published' } );
 }
 
 sub _reload {
@@ -240,7 +251,7 @@ Sirius::Control::Commands - the commands of sirius ctl, as the supervisor runs t
 =head1 DESCRIPTION
 
 The commands of L<Sirius::CLI::Ctl>, as they arrive over the socket of L<Sirius::Control::Server>: C<status>,
-C<reload>, C<stop> and C<workers>, and C<profile> of L<Sirius::CLI::Profile>. An answer is a hash with C<ok> and C<text>, or with C<error> and, if a reload has
+C<reload>, C<stop> and C<workers>, C<profile> of L<Sirius::CLI::Profile>, and C<publish> (L<Sirius::Control::HTTP>). An answer is a hash with C<ok> and C<text>, or with C<error> and, if a reload has
 failed, C<said>: what the new generation has printed. With C<wait>, C<reload> is answered when the new generation
 serves, the old one is gone, the files of certificates are read and edges are renewed, which is a failure if those are not used or these
 were not, C<workers> when that many serve, and C<stop> at the very end.

@@ -40,7 +40,7 @@ sub choose {
     my $path = $given{path} // $ENV{SIRIUS_CONTROL};
     return $path if !defined $given{pid} && length( $path // '' ) && $path ne NONE;
     my @all = $class->all;
-    my @its = defined $given{pid} ? grep { $_->{pid} == $given{pid} } @all : @all;
+    my @its = defined $given{pid} ? grep { $_->{pid} == $given{pid} } @all : _ours(@all);
     return $its[0]{path} if @its == 1;
     my $list = join ', ', map { $class->words($_) } @its ? @its : @all;
     die "there are @{[ scalar @its ]} servers ($list): choose one with --pid, or by --control PATH\n" if @its;
@@ -140,6 +140,16 @@ sub _listening {
     return @paths;
 }
 
+# Of several, the one that this process descends from: a job of --beside, or a child of the application
+sub _ours {
+    my @all = @_;
+    return @all if @all < 2;
+    my ( $pid, %above ) = ($$);
+    $above{$pid} = 1 while ( $pid = Sirius::OS::Proc->parent($pid) ) > 1 && !$above{$pid};
+    my @ours = grep { $above{ $_->{pid} } } @all;
+    return @ours ? @ours : @all;
+}
+
 # Servers that were killed leave theirs behind
 sub _tidy {
     my $folder = shift;
@@ -186,7 +196,7 @@ Of each server its C<path>, C<pid> and C<uid>.
 
   my $path = Sirius::Control::Place->choose( path => $option, pid => $pid );
 
-The path that was given, or is in C<SIRIUS_CONTROL>; else that of the only server, or the one with this PID. Dies with a text otherwise.
+The path that was given, or is in C<SIRIUS_CONTROL>; else that of the only server, of the one that this process descends from, or of the one with this PID. Dies with a text otherwise.
 
 =head2 is_none
 

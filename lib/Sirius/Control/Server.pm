@@ -9,6 +9,7 @@ use IO::Poll            qw(POLLHUP);
 use JSON::PP            ();
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
+use Sirius::Control::HTTP;
 use Sirius::Listen::Unix;
 use Sirius::Log ();
 use Sirius::OS::Inherit;
@@ -53,19 +54,22 @@ sub due {
 sub handle { return shift->{fh} }
 
 sub new {
-    my ( $class, $path ) = @_;
+    my ( $class, $path, $publisher ) = @_;
     _check_path($path);
-    my $unix = eval { Sirius::Listen::Unix->open( $path, BACKLOG, mode => oct 600, late => 1 ) }
+    my %want = ( mode => oct 600, late => 1, defined $publisher ? ( owner => $publisher ) : () );
+    my $unix = eval { Sirius::Listen::Unix->open( $path, BACKLOG, %want ) }
         || Sirius::Log->fail("--control $path: $@");
     _prepare( $unix->handle );
-    return bless { clients => {}, fh => $unix->handle, last => 0, unix => $unix }, $class;
+    return bless { clients => {}, fh => $unix->handle, last => 0, publisher => $publisher, unix => $unix },
+        $class;
 }
 
 sub restore {
     my ( $class, $state ) = @_;
     my $fh   = Sirius::OS::Inherit->take_handle( $state->{fd} );
     my $unix = Sirius::Listen::Unix->restore( $state->{unix}, $fh );
-    my $self = bless { clients => {}, fh => $fh, last => 0, unix => $unix }, $class;
+    my $self = bless { clients => {}, fh => $fh, last => 0, publisher => $state->{publisher}, unix => $unix },
+        $class;
     for my $client ( @{ $state->{clients} } ) {
         my ( $fd, $text ) = @$client;
         utf8::downgrade($text);
@@ -94,6 +98,7 @@ sub state {
         clients => [ map { [ fileno $_->{fh}, $_->{in} ] } @silent ],
         fd      => fileno $self->{fh},
         unix    => $self->{unix}->state,
+        defined $self->{publisher} ? ( publisher => $self->{publisher} ) : (),
     };
 }
 
@@ -122,7 +127,7 @@ sub _accept {
         # mode
         my ( undef, $uid ) = _peer($fh);
         $self->_answer( $client, { ok => 0, error => "user $uid may not control this server" } )
-            if $uid != 0 && $uid != $>;
+            if $uid != 0 && $uid != $> && $uid != ( $self->{publisher} // 0 );
     }
     return;
 }
@@ -133,11 +138,20 @@ sub _add {
     return $self->{clients}{$number} = { fh => $fh, in => $text, number => $number };
 }
 
+# Whether the user of the client may control the server. The one of --user may publish, whatever the application does
+sub _admit {
+    my ( $self, $client ) = @_;
+    my ( undef, $uid )    = _peer( $client->{fh} );
+    die "user $uid may only publish\n" if $uid != 0 && $uid != $>;
+    return;
+}
+
 # Answers once; a client that has gone meanwhile gets nothing
 sub _answer {
     my ( $self, $client, $answer ) = @_;
     return if defined $client->{out} || !$client->{fh};
-    @{$client}{qw(asked out)} = ( 1, _encode($answer) . "\n" );
+    my $http = $client->{http};
+    @{$client}{qw(asked out)} = ( 1, $http ? $http->answer($answer) : _encode($answer) . "\n" );
     return $self->_write($client);
 }
 
@@ -257,22 +271,20 @@ sub _prepare {
 
 sub _read {
     my ( $self, $client, $dispatch ) = @_;
-    my ( $line, $got );
-    while ( !defined $line && length $client->{in} <= REQUEST_MAX ) {
-        $got = sysread $client->{fh}, $client->{in}, 16_384, length $client->{in};
-        next if !defined $got && $! == EINTR;
-        last if !$got;
-        ($line) = $client->{in} =~ /\A([^\n]*)\n/;
-    }
+    my $got  = _receive($client);
     my $weak = $self;
     weaken $weak;    # a reply that is kept for later must not keep the socket open
     my $reply = sub { return $weak && $weak->_answer( $client, @_ ) };
     my $waits = sub { return $weak && defined $client->{fh} };
     local $SIG{__DIE__};
+    return $self->_read_http( $client, $got, sub { $dispatch->( shift, $reply, undef, $waits ) } )
+        if $client->{http};
+    my ($line) = $client->{in} =~ /\A([^\n]*)\n/;
+
     if ( defined $line && length $line <= REQUEST_MAX ) {
         $client->{asked} = 1;
         $self->_expect( $client, 'end' );
-        my $request = eval { _check($line) };
+        my $request = eval { $self->_admit($client); _check($line) };
         return $reply->( { ok => 0, error => $@ =~ s/\n\z//r } ) if !$request;
         my $from = Sirius::OS::Origin->words( _peer( $client->{fh} ) );
         return $self->_too_late( $client, $request, $from ) if _gone( $client->{fh} );
@@ -282,6 +294,41 @@ sub _read {
     return $reply->( { ok => 0, error => 'the request has more than ' . REQUEST_MAX . ' bytes' } )
         if length $client->{in} > REQUEST_MAX;
     return $self->_forget($client) if defined $got;
+    return;
+}
+
+# A publisher that does not wait for the answer has published all the same
+sub _read_http {
+    my ( $self, $client, $got, $run ) = @_;
+    my $http = $client->{http};
+    my $done = eval {
+        if ( $http->read( $client->{in} ) ) {
+            $client->{asked} = 1;
+            $self->_expect( $client, 'end' );
+            $run->( { command => 'publish', items => [ $http->items ] } );
+        } elsif ( defined $got ) {
+            $self->_forget($client);
+        } elsif ( $http->waits ) {
+            send $client->{fh}, $http->continues, MSG_NOSIGNAL;
+        }
+        1;
+    };
+    return if $done;
+    my $why = $@;
+    return $self->_answer( $client, ref $why ? $why : { ok => 0, error => $why =~ s/\s+\z//r } );
+}
+
+# Returns 0 at the end of what the client sends, undef if there may be more
+sub _receive {
+    my $client = shift;
+    while (1) {
+        $client->{http} //= Sirius::Control::HTTP->new if Sirius::Control::HTTP->begins( $client->{in} );
+        last                                           if !$client->{http} && $client->{in} =~ /\n/;
+        last if length $client->{in} > ( $client->{http} ? $client->{http}->most : REQUEST_MAX );
+        my $got = sysread $client->{fh}, $client->{in}, 65_536, length $client->{in};
+        next        if !defined $got && $! == EINTR;
+        return $got if !$got;
+    }
     return;
 }
 
@@ -334,8 +381,8 @@ Sirius::Control::Server - the socket to which sirius ctl connects
 
 =head1 DESCRIPTION
 
-A unix socket on which the supervisor takes requests of its operator. Only the owner of the socket's file and root can
-use it: it has mode 0600 before it gets its name, and the kernel says who connects. Nothing here waits, so a client
+A unix socket on which the supervisor takes requests of its operator. Only the user of this process and root can
+use it, and that of C<--user> to publish: it has mode 0600 before it gets its name, and the kernel says who connects. Nothing here waits, so a client
 that is slow, silent or gone delays nobody. At most 64 clients are connected at a time; beyond that the oldest one that
 has sent no request is dropped.
 
@@ -352,6 +399,8 @@ most 64 KiB:
   {"command":"workers","workers":8,"wait":true}
   {"command":"profile","seconds":10,"hz":99,"worker":4711,"path":"/shop/"}
   {"command":"profile","dump":true}
+
+Or a request of HTTP, which publishes: see L<Sirius::Control::HTTP>.
 
 With C<wait> the answer comes when the command is done. C<ok> is 1 or 0; C<error> says why it is 0. What follows the
 first line is ignored. A client may shut down its own direction; if it closes the connection, it gets no answer.
@@ -383,9 +432,9 @@ The listening socket.
 
 =head2 new
 
-  my $control = Sirius::Control::Server->new($path);
+  my $control = Sirius::Control::Server->new( $path, $publisher );
 
-Listens at this path. A socket that nobody listens on any more is replaced. Dies with C<sirius: --control PATH: REASON>
+Listens at this path. C<$publisher>: the ID of a user who may publish, and do nothing else. A socket that nobody listens on any more is replaced. Dies with C<sirius: --control PATH: REASON>
 when one is alive there or the path is something else.
 
 =head2 serve

@@ -11,6 +11,7 @@ use Sirius::Edge::Keeper;
 use Sirius::Edge::Place;
 use Sirius::Edge::Program;
 use Sirius::Edge::Programs;
+use Sirius::Edge::Publications;
 use Sirius::Edge::Pulse;
 use Sirius::Edge::Setup;
 use Sirius::Edge::Shared;
@@ -47,7 +48,8 @@ sub act {
     }
     $self->_renew        if $self->{renews} && !$self->{stopping};
     $self->{keeper}->act if $self->{keeper};
-    $self->{pulse}->act  if !$self->{stopping};
+    $self->{publications}->act;
+    $self->{pulse}->act if !$self->{stopping};
     return;
 }
 
@@ -83,6 +85,7 @@ sub descriptors {
 sub due {
     my $self = shift;
     return ( map { !$_->pid && $self->_replaces($_) ? $_->backoff->at : () } $self->places ),
+        $self->{publications}->due,
         $self->{stopping} ? ()                   : $self->{pulse}->due,
         $self->{keeper}   ? $self->{keeper}->due : ();
 }
@@ -197,6 +200,12 @@ sub proven {
     my $self = shift;
     my ($place) = grep { $_->role eq 'serves' && $_->is_ready && $_->program } $self->places;
     return $place && $place->program;
+}
+
+# Hands these items to all edges. Undef, or why that is not possible
+sub publish {
+    my ( $self, @packed ) = @_;
+    return $self->{publications}->publish(@packed);
 }
 
 # Has the owner of a child told of its end
@@ -472,7 +481,8 @@ sub _of {
         current => delete $self->{program},
         map { $_ => delete $self->{$_} } qw(before fallback)
     );
-    $self->{pulse} = Sirius::Edge::Pulse->new($self);
+    $self->{publications} = Sirius::Edge::Publications->new($self);
+    $self->{pulse}        = Sirius::Edge::Pulse->new($self);
     return $self;
 }
 
@@ -768,6 +778,12 @@ The L<Sirius::Edge::Program> with which edges start, or undef if none is install
 =head2 proven
 
 The program of an edge that serves; undef if none is ready.
+
+=head2 publish
+
+  my $error = $edges->publish(@packed);
+
+See L<Sirius::Edge::Publications/publish>.
 
 =head2 renew
 

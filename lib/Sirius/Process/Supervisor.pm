@@ -431,13 +431,15 @@ sub _open_control {
     my $self = shift;
     my $path = $self->{conf}{control} // '';
     return if Sirius::Control::Place->is_none($path);
+    my $publisher = $self->_publisher;
     if ( length $path ) {
         $self->{control}
-            = $self->{succession}->open( control => sub { Sirius::Control::Server->new($path) } );
+            = $self->{succession}
+            ->open( control => sub { Sirius::Control::Server->new( $path, $publisher ) } );
         return;
     }
     $path = Sirius::Control::Place->own // return;
-    $self->{control} = eval { Sirius::Control::Server->new($path) };
+    $self->{control} = eval { Sirius::Control::Server->new( $path, $publisher ) };
     return;
 }
 
@@ -456,6 +458,13 @@ sub _orphan_ended {
 sub _pipe {
     pipe my $read, my $write or Sirius::Log->fail("cannot create a pipe: $!");
     return $read, $write;
+}
+
+# The user of the workers, and so of jobs, if that is another one
+sub _publisher {
+    my $self = shift;
+    my %ids  = $self->{conf}{hold} && $self->{privileges} ? $self->{privileges}->ids : ();
+    return $ids{uid};
 }
 
 # Whether nothing is under way that a new program would have to know

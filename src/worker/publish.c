@@ -1,0 +1,78 @@
+#include "worker.h"
+
+#include "../base/clock.h"
+#include "edges.h"
+#include "line.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PIECE_MAX = SR_RECORD_MAX - sizeof(sr_record) };
+#define LOOK_NS (20 * SR_MILLISECOND) /* between two checks whether the edge is still there */
+
+/* Nobody else holds the other end of its line. */
+static bool lives(const sr_worker_line *l)
+{
+    char byte;
+    if (!sr_worker_has_line(l)) /* the application has closed it */
+        return kill(l->pid, 0) == 0 || errno == EPERM;
+    return recv(l->line, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+}
+
+static void tell(const sr_worker *w, const sr_worker_line *l)
+{
+    sr_replies *replies = l->queue.replies;
+    uint64_t one = 1;
+    atomic_fetch_or(&replies->replied[w->row / 64], UINT64_C(1) << (w->row % 64));
+    if (atomic_load(&replies->asleep) && atomic_exchange(&replies->asleep, 0)) {
+        ssize_t n = write(l->bell, &one, sizeof one);
+        (void)n; /* EAGAIN: the bell is set already */
+    }
+}
+
+/*
+ * Returns room for a record; NULL: the edge is gone. No handler of a signal runs meanwhile: it might publish, too. Edges always read, so
+ * this takes no longer than a step of their loop.
+ */
+static sr_record *room(const sr_worker *w, const sr_worker_line *l, size_t payload)
+{
+    for (;;) {
+        uint32_t seen = sr_ring_want(l->queue.ring);
+        sr_record *r = sr_ring_reserve(l->queue.ring, payload);
+        if (r)
+            return r;
+        tell(w, l);
+        sr_ring_wait(l->queue.ring, seen, LOOK_NS);
+        if (!lives(l))
+            return NULL;
+    }
+}
+
+static void put(const sr_worker *w, const sr_worker_line *l, sr_bytes packed)
+{
+    while (packed.len) {
+        size_t some = packed.len < PIECE_MAX ? packed.len : PIECE_MAX;
+        sr_record *r = sr_ring_reserve(l->queue.ring, some);
+        if (!r && !(r = room(w, l, some)))
+            return;
+        *r = (sr_record){.kind = SR_REPLY_PUBLISH,
+                         .flags = some < packed.len ? SR_REPLY_MORE : 0,
+                         .slot = SR_REPLY_NO_SLOT};
+        memcpy(r + 1, packed.at, some);
+        sr_ring_commit(l->queue.ring, r, some);
+        packed = sr_bytes_of(packed.at + some, packed.len - some);
+    }
+    tell(w, l);
+}
+
+bool sr_worker_publish(sr_worker *w, sr_bytes packed)
+{
+    if (sr_worker_is_child(w) || !sr_worker_meet(w))
+        return false;
+    for (unsigned i = 0; i < w->n_open; i++)
+        put(w, w->open[i], packed);
+    return true;
+}
