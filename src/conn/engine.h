@@ -69,11 +69,18 @@ typedef struct sr_engine {
     /* the client of this connection, which speaks HTTP/2, has done that too often; `end`: the connection ends, too */
     void (*flooded)(void *with, const sr_conn *c, sr_flood what, bool end);
 
+    /*
+     * bytes of the client of an exchange that is held, on a connection in SR_CONN_STREAMS; they may be changed. `ended`: no more come.
+     * False: no more should come, until sr_protocol.more is called
+     */
+    bool (*came)(void *with, sr_exchange *x, char *at, size_t len, bool ended);
     /* an exchange ends that is held for the application */
     void (*released)(void *with, sr_exchange *x);
 
     const struct sr_protocol *protocol; /* that of connections which enter; set by the owner, likewise */
     const struct sr_protocol *streams;  /* HTTP/2; NULL: there is none */
+    bool
+        extended; /* requests may open a WebSocket by extended CONNECT (RFC 8441); set by the owner, likewise */
 
     /* engine.c */
     sr_loop loop;

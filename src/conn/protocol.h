@@ -68,6 +68,9 @@ typedef struct sr_protocol {
     /* The response is over: complete, unless it is shorter than its length. */
     void (*end)(sr_engine *e, sr_exchange *x);
 
+    /* Of a held exchange, in SR_CONN_STREAMS: its client may send more again (sr_engine.came). */
+    void (*more)(sr_engine *e, sr_exchange *x);
+
     /* It can't be completed: the client is to notice that something is missing. */
     void (*cut)(sr_engine *e, sr_exchange *x);
 

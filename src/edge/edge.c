@@ -80,8 +80,15 @@ static void drained(void *with, sr_exchange *x)
 {
     if (x->slot)
         sr_deliver_writable(with, x);
-    else
+    else if (sr_websocket_of(x))
         sr_websocket_drained(sr_websocket_of(x));
+}
+
+static bool came(void *with, sr_exchange *x, char *at, size_t len, bool ended)
+{
+    sr_websocket *ws = sr_websocket_of(x);
+    (void)with;
+    return !ws || sr_websocket_data(ws, at, len, ended);
 }
 
 static void released(void *with, sr_exchange *x)
@@ -173,6 +180,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
     ed->engine->drained = drained;
     ed->engine->expired = expired;
     ed->engine->released = released;
+    ed->engine->came = came;
     ed->engine->with = ed;
     sr_failures_open(ed);
     sr_calls_open(ed);
@@ -211,6 +219,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         return err;
     if (ed->websockets)
         ed->websockets->ask = sr_dispatch_errand;
+    ed->engine->extended = ed->websockets;
     ed->answer.any = ed->answer.any || ed->live;
     if (s->log.fd >= 0 && (err = sr_log_open(ed, s)))
         return err;

@@ -94,10 +94,14 @@ bool sr_upgrade_answer(sr_edge *ed, sr_task *task)
             return true;
         }
     }
-    if (!r->upgrade || !ed->websockets || !sr_opening_asks(r, task->base) || x->conn->borrowed ||
-        !is_ours(ed, sr_span_in(task->base, r->path)))
+    if ((!r->upgrade && !r->extended) || !ed->websockets || !sr_opening_asks(r, task->base))
         return false;
-    sr_opening_check(&o, r, task->base, x->stream);
+    if (!is_ours(ed, sr_span_in(task->base, r->path))) {
+        if (r->extended) /* an application that speaks WebSocket itself does so over HTTP/1.1 */
+            refuse(ed, task, 501, "there are no WebSockets at this path over HTTP/2");
+        return r->extended;
+    }
+    sr_opening_check(&o, r, task->base, r->extended);
     if (o.status) {
         refuse(ed, task, o.status, o.why);
         return true;

@@ -20,6 +20,7 @@ const sr_protocol sr_h2 = {
     .output = sr_h2_output,
     .settle = sr_h2_settle,
     .end = sr_h2_end,
+    .more = sr_h2_more,
     .cut = sr_h2_cut,
     .refuse = sr_h2_refuse,
 };

@@ -245,6 +245,17 @@ void sr_h2_end(sr_engine *e, sr_exchange *x)
         more(st);
 }
 
+void sr_h2_more(sr_engine *e, sr_exchange *x)
+{
+    sr_h2_stream *st = x->stream;
+    (void)e;
+    if (st->withheld)
+        sr_session_submitted(st->session,
+                             nghttp2_session_consume_stream(st->session->ng, st->id, st->withheld));
+    st->withheld = 0;
+    sr_session_due(st->session);
+}
+
 void sr_h2_cut(sr_engine *e, sr_exchange *x)
 {
     sr_h2_stream *st = x->stream;

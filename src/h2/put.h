@@ -9,6 +9,7 @@ void sr_h2_file(sr_engine *e, sr_exchange *x, const sr_content *content);
 sr_output *sr_h2_output(const sr_exchange *x);
 bool sr_h2_settle(sr_engine *e, sr_exchange *x);
 void sr_h2_end(sr_engine *e, sr_exchange *x);
+void sr_h2_more(sr_engine *e, sr_exchange *x);
 void sr_h2_cut(sr_engine *e, sr_exchange *x);
 
 #endif

@@ -27,7 +27,7 @@ void sr_head_begin(sr_session *s)
 {
     sr_buffer_reset(&s->block);
     sr_buffer_reset(&s->cookie);
-    s->method = s->path = s->authority = (sr_span){0};
+    s->method = s->path = s->authority = s->protocol = (sr_span){0};
     s->n_fields = 0;
     s->says_priority = s->parsed = false;
     s->priority = SR_PRIORITY_DEFAULT;
@@ -55,6 +55,7 @@ static sr_span *pseudo(sr_session *s, sr_bytes name)
     return sr_bytes_equal(name, SR_BYTES(":method"))      ? &s->method
            : sr_bytes_equal(name, SR_BYTES(":path"))      ? &s->path
            : sr_bytes_equal(name, SR_BYTES(":authority")) ? &s->authority
+           : sr_bytes_equal(name, SR_BYTES(":protocol"))  ? &s->protocol
                                                           : NULL;
 }
 
@@ -125,12 +126,24 @@ static sr_span target(const sr_session *s)
     return none ? s->authority : s->path;
 }
 
+/* Extended CONNECT for a WebSocket is a GET with an upgrade in HTTP/1.1 (RFC 8441 5). */
+static bool is_extended(const sr_session *s)
+{
+    return s->protocol.len && sr_bytes_equal_nocase(part(s, s->protocol), SR_BYTES("websocket")) &&
+           sr_bytes_equal(part(s, s->method), SR_BYTES("CONNECT"));
+}
+
+static sr_bytes method(const sr_session *s)
+{
+    return is_extended(s) ? SR_BYTES("GET") : part(s, s->method);
+}
+
 /* The request line, and Host, come before the fields. */
 static bool put_together(sr_session *s)
 {
     sr_buffer *all = &s->engine->intake.head;
     sr_buffer_reset(all);
-    return sr_buffer_add_bytes(all, part(s, s->method)) && sr_buffer_add(all, " ", 1) &&
+    return sr_buffer_add_bytes(all, method(s)) && sr_buffer_add(all, " ", 1) &&
            sr_buffer_add_bytes(all, part(s, target(s))) &&
            sr_buffer_add_bytes(all, SR_BYTES(" HTTP/2.0\r\n")) &&
            (!s->authority.len || sr_response_line(all, SR_BYTES("host"), part(s, s->authority))) &&
@@ -142,18 +155,19 @@ static bool put_together(sr_session *s)
 /* Its length, and that of the head, are those of the same request in HTTP/1.1. */
 static bool request_line(sr_session *s, sr_request *r, const sr_request_limits *limits, const char *at)
 {
-    size_t method = s->method.len, len = target(s).len;
-    if (method > SR_METHOD_MAX)
+    size_t method_len = method(s).len, len = target(s).len;
+    if (method_len > SR_METHOD_MAX)
         return sr_request_refuse(r, 400, "the method is longer than 64 bytes");
-    if (!sr_is_token(sr_bytes_of(at, method)))
+    if (!sr_is_token(sr_bytes_of(at, method_len)))
         return sr_request_refuse(r, 400, "the method is not a token followed by one space");
-    if (method + len + sizeof "  HTTP/2.0" - 1 > limits->line)
+    if (method_len + len + sizeof "  HTTP/2.0" - 1 > limits->line)
         return sr_request_refuse(r, 414, LINE_TOO_LONG);
     if (r->head_len > limits->head)
         return sr_request_refuse(r, 431, HEAD_TOO_LARGE);
-    r->method = (sr_span){0, (uint32_t)method};
-    r->target = (sr_span){(uint32_t)method + 1, (uint32_t)len};
-    r->method_id = (uint8_t)sr_method_of(sr_bytes_of(at, method));
+    r->method = (sr_span){0, (uint32_t)method_len};
+    r->target = (sr_span){(uint32_t)method_len + 1, (uint32_t)len};
+    r->method_id = (uint8_t)sr_method_of(sr_bytes_of(at, method_len));
+    r->extended = is_extended(s);
     r->is_head = r->method_id == SR_METHOD_HEAD;
     if (r->method_id == SR_METHOD_CONNECT) /* which has no :path, and is refused for what it is */
         return true;
@@ -254,7 +268,9 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
     x->is_head = sr_bytes_equal(part(s, s->method), SR_BYTES("HEAD"));
     if (!s->status && r->framing == SR_BODY_LENGTH && r->content_length > e->config.max_body)
         refuse(s, 413, SR_BODY_TOO_LARGE);
-    if (!s->status && ended) {
+    if (!s->status && r->extended && (ended || r->framing != SR_BODY_NONE))
+        refuse(s, 400, "a request for a WebSocket has a body, or ends with its head");
+    if (!s->status && (ended || r->extended)) {
         s->complete = st;
         return;
     }

@@ -69,9 +69,21 @@ static int data(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_t *a
 {
     sr_session *s = with;
     sr_h2_stream *st = nghttp2_session_get_stream_user_data(ng, id);
+    sr_engine *e = s->engine;
     (void)flags;
-    if (st && st->exchange && !st->taken && !st->answered)
+    if (e->extended)
+        nghttp2_session_consume_connection(ng, len);
+    if (st && st->exchange && st->exchange->held) {
+        /* they lie in memory of this connection, as all that is read */
+        if (!e->came(e->with, st->exchange, (char *)(uintptr_t)at, len, false)) {
+            st->withheld += len;
+            return 0;
+        }
+    } else if (st && st->exchange && !st->taken && !st->answered) {
         sr_body_arrived(s, st, sr_bytes_of((const char *)at, len));
+    }
+    if (e->extended)
+        nghttp2_session_consume_stream(ng, id, len);
     return 0;
 }
 
@@ -93,6 +105,8 @@ static int received(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     st->ended = st->ended || ended;
     if (f->hd.type == NGHTTP2_HEADERS && f->headers.cat == NGHTTP2_HCAT_REQUEST)
         sr_head_done(s, st, ended);
+    else if (ended && st->exchange && st->exchange->held)
+        s->engine->came(s->engine->with, st->exchange, NULL, 0, true);
     else if (ended && st->exchange && !st->taken && !st->answered)
         sr_body_over(s, st);
     return 0;
@@ -178,12 +192,14 @@ static nghttp2_session_callbacks *callbacks(void)
 
 static bool settings(sr_session *s)
 {
-    nghttp2_settings_entry ours[4] = {
+    nghttp2_settings_entry ours[5] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, SR_FLOOD_STREAMS_MAX},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, s->engine->config.request.head},
     };
     size_t n = 3 + sr_h2_priority_settings(ours + 3);
+    if (s->engine->extended)
+        ours[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1};
     return nghttp2_submit_settings(s->ng, NGHTTP2_FLAG_NONE, ours, n) == 0 &&
            nghttp2_session_set_local_window_size(s->ng, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW) == 0;
 }
@@ -213,6 +229,8 @@ static int server_new(sr_session *s)
         return err;
     nghttp2_option_set_max_send_header_block_length(option, HEAD_MAX);
     sr_h2_priority_options(option);
+    if (s->engine->extended) /* the client of a WebSocket may have to wait */
+        nghttp2_option_set_no_auto_window_update(option, 1);
     limits(s, option);
     nghttp2_mem memory = sr_allocator(s);
     nghttp2_session *ng = NULL;
@@ -358,7 +376,7 @@ static turn tell_workers(sr_engine *e, sr_session *s)
     for (sr_link *l = s->streams.next; l != &s->streams; l = l->next) {
         sr_h2_stream *st = SR_LIST_ENTRY(l, sr_h2_stream, link);
         t.moved = t.moved || st->moved;
-        if (st->moved && st->exchange && st->exchange->slot && e->drained)
+        if (st->moved && st->exchange && (st->exchange->slot || st->exchange->held) && e->drained)
             e->drained(e->with, st->exchange);
     }
     s->telling = false;

@@ -39,6 +39,7 @@ typedef struct sr_h2_stream {
     bool detached; /* nghttp2 has forgotten it, before the edge has ended the response */
     bool moved;    /* some of it was sent in this turn, so that its worker may go on */
     sr_priority priority;
+    size_t withheld;     /* bytes of the client that it is not told of as taken, so that not too many come */
     int64_t stalls_at;   /* monotonic ns since which its window is full; 0: it is not */
     uint64_t sent, body; /* bytes of its frames, and of the body in them */
     sr_buffer head;      /* of a request whose body is being collected */
@@ -70,7 +71,7 @@ struct sr_session {
 
     /* the head that is being read: header blocks do not interleave (RFC 9113 4.3) */
     sr_buffer block; /* pseudo-headers, and fields as lines; freed while no stream is there */
-    sr_span method, path, authority;
+    sr_span method, path, authority, protocol;
     sr_buffer cookie;             /* clients may split it (RFC 9113 8.2.3) */
     uint32_t n_fields, fields_at; /* where in the block they begin */
     bool says_priority;           /* it has a field Priority: */

@@ -235,12 +235,19 @@ void sr_websocket_event(sr_websocket *ws, uint32_t events)
         sr_wsread_socket(ws);
 }
 
-void sr_websocket_data(sr_websocket *ws, char *at, size_t len, bool ended)
+bool sr_websocket_data(sr_websocket *ws, char *at, size_t len, bool ended)
 {
-    if (ws->state < SR_WEBSOCKET_OPEN && len)
+    if (ws->state < SR_WEBSOCKET_OPEN &&
+        len) { /* it may send them, but not so many that its window is taken up */
         sr_buffer_add(&ws->early, at, len);
-    else if (len && !sr_wsread_bytes(ws, at, len))
-        return;
-    if (ended)
+        ws->paused = true;
+    } else if (len && !sr_wsread_bytes(ws, at, len)) {
+        return true;
+    }
+    if (ended) {
         sr_wscarrier_gone(ws);
+        return true;
+    }
+    ws->paused = ws->paused || sr_wsread_full(ws);
+    return !ws->paused;
 }

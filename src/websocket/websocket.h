@@ -137,8 +137,8 @@ void sr_websocket_event(sr_websocket *ws, uint32_t events);
 /* The client has taken more of what was sent. */
 void sr_websocket_drained(sr_websocket *ws);
 
-/* Bytes of a stream have come, which are changed; `ended`: the client sends no more of it. */
-void sr_websocket_data(sr_websocket *ws, char *at, size_t len, bool ended);
+/* Bytes of a stream have come, which are changed; `ended`: the client sends no more of it. False: more should not come for now. */
+bool sr_websocket_data(sr_websocket *ws, char *at, size_t len, bool ended);
 
 /* Whether events, or an end, wait for sr_websockets_step. */
 static inline bool sr_websockets_wait(const sr_websockets *all)

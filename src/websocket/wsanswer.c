@@ -421,6 +421,7 @@ static void answered(sr_websocket *ws)
         obey(ws, in);
     if (opening && ws->carrier && ws->state == SR_WEBSOCKET_OPEN)
         early(ws);
+    sr_wsread_resume(ws);
 }
 
 /* --- the protocol --- */

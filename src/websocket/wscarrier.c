@@ -149,9 +149,9 @@ bool sr_wscarrier_put(sr_websocket *ws, sr_bytes frames)
     sr_exchange *x = ws->carrier;
     sr_conn *c = x->conn;
     x->protocol->piece(e, x, frames, false);
-    if (e->joined.of)
+    if (e->joined.of && !ws->streams)
         sr_joined_flush(e);
-    if (c->gone) {
+    if (c->gone && !ws->streams) { /* of others, the session hears by itself */
         sr_conn_close(e, c, c->why);
         return false;
     }

@@ -99,8 +99,7 @@ bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len)
     return true;
 }
 
-/* Whether so much waits for the application that nothing more is read, and behind CLOSE nothing at all. */
-static bool is_full(const sr_websocket *ws)
+bool sr_wsread_full(const sr_websocket *ws)
 {
     return ws->state == SR_WEBSOCKET_OPEN &&
            (ws->closed || sr_buffer_len(&ws->events) > ws->all->engine->config.websocket_max);
@@ -111,7 +110,7 @@ void sr_wsread_socket(sr_websocket *ws)
     sr_engine *e = ws->all->engine;
     sr_conn *c = ws->carrier->conn;
     for (int reads = 0; reads < READS || sr_transport_holds(c->transport); reads++) {
-        if (is_full(ws)) {
+        if (sr_wsread_full(ws)) {
             ws->paused = true;
             break;
         }
@@ -136,10 +135,12 @@ void sr_wsread_socket(sr_websocket *ws)
 
 void sr_wsread_resume(sr_websocket *ws)
 {
-    if (!ws->carrier || !ws->paused || is_full(ws))
+    if (!ws->carrier || !ws->paused || sr_wsread_full(ws))
         return;
     ws->paused = false;
-    if (sr_transport_holds(ws->carrier->conn->transport))
+    if (ws->streams)
+        ws->carrier->protocol->more(ws->all->engine, ws->carrier);
+    else if (sr_transport_holds(ws->carrier->conn->transport))
         sr_wsread_socket(ws);
     else
         sr_wscarrier_watch(ws);

@@ -6,6 +6,9 @@
  */
 #include "wscarrier.h"
 
+/* Whether so much waits for the application that nothing more is read, and behind CLOSE nothing at all. */
+bool sr_wsread_full(const sr_websocket *ws);
+
 /* Takes bytes of the client, and changes them. False: it is over for the client. */
 bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len);
 

@@ -53,6 +53,10 @@ sub {
         return [ @answer, [ $out . event( TEXT => 'bye' ) . event( CLOSE => pack 'n a*', 4001, 'enough' ) . event( TEXT => 'never' ) ] ] if $bytes eq 'close';
         return [ @answer, [ event('DISCONNECT') ] ] if $bytes eq 'drop';
         $bytes = join ' ', map {"$_=$env->{$_}"} sort grep { /HTTP_|CONTENT_TYPE|REQUEST_|QUERY|PROTOCOL|REMOTE_ADDR/ } keys %$env if $bytes eq 'env';
+        if ( $bytes eq 'detach' ) {
+            $out .= event( TEXT => 'c:{"type":"detach"}' ) . event( TEXT => 'm:done' );
+            next;
+        }
         $bytes = ( $env->{HTTP_META_USER} // '' ) if $bytes eq 'meta';
         $out .= $bytes =~ /\A(?:c:|m:|p-)/ ? event( $kind => $bytes ) : event( $kind => ( $path =~ /grip/ ? 'm:' : $path =~ /prefix/ ? 'p-' : '' ) . $bytes );
     }
@@ -238,7 +242,8 @@ subtest 'GRIP' => sub {
     $ws->text('p-x');
     is $ws->next, 'text x', 'another prefix';
     $ws = ws('/grip-log-detach');
-    $ws->text('c:{"type":"detach"}');
+    $ws->text('detach');
+    is $ws->next, 'text done', 'the answer';
     $ws->text('nobody hears');
     $ws->send( close => pack 'n', 1000 );
     is $ws->all, 'close 1000', 'detached';

@@ -362,7 +362,12 @@ sub all_cases {
 }
 
 my @options = ( qw(--hold --workers 2 --websocket-max-message), $MAX );
-my $server  = start_server( $APP, @options );
-all_cases( 'HTTP/1.1', $server->address );
+push @options, map { ( '--listen', "127.0.0.1:0$_" ) } q(), ',h2c', ',tls';
+my $server = start_server( $APP, @options, '--tls-self-signed' );
+my ( $plain, $h2c, $tls ) = $server->listeners;
+all_cases( 'HTTP/1.1',        $plain );
+all_cases( 'HTTP/2',          $h2c, h2  => 1 );
+all_cases( 'TLS',             $tls, tls => 1 );
+all_cases( 'HTTP/2 over TLS', $tls, tls => 1, h2 => 1 );
 $server->stop;
 done_testing;

@@ -82,9 +82,9 @@ sub put {
     return $self->{client}->send($bytes) && $self if !$self->{h2};
     while ( length $bytes ) {
         my $piece = substr $bytes, 0, 16_384, q();
-        $self->_more( time + 0.1 )
-            while $self->{window} < length $piece && !$self->{end} && $self->{waited}++ < 100;
-        $self->{window} -= length $piece;
+        my $until = time + $PATIENCE;
+        $self->_more($until) while $self->_window < length $piece && !$self->{end} && time < $until;
+        $self->{window}[$_] -= length $piece for 0, 1;
         $self->{client}->send( $self->{client}->make( 'DATA', 0, 1, $piece ) );
     }
     return $self;
@@ -132,11 +132,13 @@ sub _upgrade {
 sub _stream {
     my ( $self, $address ) = @_;
     my $h2 = $self->{client} = Sirius::Test::HTTP2->new( $address, $self->{tls} ? ( tls => ['h2'] ) : () );
-    $self->{window} = 65_535;
+    $self->{window} = [ 65_535, 65_535 ];    # of the connection, and of the stream
+    setsockopt $h2->{socket}, Socket::IPPROTO_TCP(), Socket::TCP_NODELAY(), 1;
     $h2->greet;
     my @fields   = map { lc(s/:.*//sr) => s/\A[^:]*:\s*//r } @{ $self->{fields} };
     my $settings = $h2->await('SETTINGS');
-    $self->{extended} = $settings->{payload} =~ /\A(?:.{6})*\x00\x08\x00\x00\x00\x01/s;
+    $self->{window}[1] = unpack 'N', $1 if $settings->{payload} =~ /\A(?:.{6})*?\x00\x04(.{4})/s;
+    $self->{extended}  = $settings->{payload} =~ /\A(?:.{6})*\x00\x08\x00\x00\x00\x01/s;
     $h2->send( $h2->make( 'SETTINGS', 1, 0 ) );
     $h2->send( $h2->make(
         'HEADERS',
@@ -154,6 +156,11 @@ sub _stream {
     my $until = time + $PATIENCE;
     $self->_more($until) while !$self->{status} && !$self->{end} && time < $until;
     return $self;
+}
+
+sub _window {
+    my $self = shift;
+    return $self->{window}[0] < $self->{window}[1] ? $self->{window}[0] : $self->{window}[1];
 }
 
 # One frame of the bytes that have come
@@ -196,7 +203,7 @@ sub _more_of_stream {
         return;
     }
     my ( $type, $payload ) = @{$frame}{qw(type payload)};
-    $self->{window} += unpack 'N', $payload if $type eq 'WINDOW_UPDATE' && $frame->{stream};
+    $self->{window}[ $frame->{stream} ? 1 : 0 ] += unpack 'N', $payload if $type eq 'WINDOW_UPDATE';
     $self->{end} = "reset $frame->{error}" if $type eq 'RST_STREAM' && !$self->{end};
     $self->{status} //= $frame->{status}   if $type eq 'HEADERS';
     if ( $type eq 'DATA' ) {
