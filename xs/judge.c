@@ -187,7 +187,7 @@ static bool is_fresh(pTHX_ sirius_reading *r, int i, const COP *at)
     sirius_finding sub = sirius_known_sub(aTHX_ r->known, f->sub);
     fresh = fresh || sub.fresh;
     if (belongs(aTHX_ r, at, f->sub) <= 0)
-        return fresh || sub.reused;
+        return fresh || sub.reused || (f->call == SIRIUS_CALL_SUB && !sub.found); /* an eval of a string? */
     if (sub.found)
         sirius_known_trust(aTHX_ r->known, f->sub);
     return fresh && (sub.of_text || !sub.found);

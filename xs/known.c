@@ -251,7 +251,7 @@ static entry *get(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth, b
         if (!read_one(k, kind, at, depth, &r, &e))
             return NULL;
         if (!old || old->stale || !is_same(&e, old)) {
-            e.changes = old && (old->changes || !is_same(&e, old));
+            e.changes = old && (old->changes || old->stale || !is_same(&e, old));
             SV **code = kind == SUB ? code_of(aTHX_ k, e.is, false) : NULL;
             if (code) {
                 e.finding = entry_of(*code)->finding;
