@@ -16,6 +16,14 @@ static inline void age_edge(sr_edge *ed, int64_t ns)
         c->exchange->ready_at -= ns;
         c->exchange->active_at -= ns;
     }
+    for (uint32_t i = 0; i < ed->slots; i++) { /* requests that the edge makes are of no connection there */
+        sr_exchange *x = ed->entries[i].exchange;
+        if (!x || x->conn->source.fd >= 0)
+            continue;
+        x->deadline.at -= ns;
+        x->ready_at -= ns;
+        atomic_fetch_sub(&sr_queue_at(&ed->queue, i)->ready_at, ns);
+    }
     for (sr_link *l = ed->abandoned.next; l != &ed->abandoned; l = l->next)
         SR_LIST_ENTRY(l, sr_entry, link)->due_at -= ns;
     ed->mend.at -= ns;

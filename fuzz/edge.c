@@ -2,7 +2,8 @@
  * edge: the edge as a whole, with clients that send anything and workers that say anything, write anywhere they can, pass any
  * descriptors, end at any moment, while time goes by. After that comes an honest client with an honest worker: it is
  * served as if nothing had been, and the access log says so. At the end no slot, no descriptor and no byte of memory is missing.
- * Judges: src/edge/crew.c src/edge/deliver.c src/edge/dispatch.c src/edge/limits.c src/edge/log.c src/edge/mend.c src/share/queue.c
+ * Responses are held, and WebSockets, which workers answer with events or anything else.
+ * Judges: src/websocket/websocket.c src/websocket/wsanswer.c src/websocket/wscarrier.c src/websocket/wsread.c src/websocket/errand.c src/live/hold.c src/edge/crew.c src/edge/deliver.c src/edge/dispatch.c src/edge/limits.c src/edge/log.c src/edge/mend.c src/share/queue.c
  *
  * Input: operations, a byte each with the bytes that it needs after it; see edge_operation.
  */
@@ -15,6 +16,7 @@
 #include "fuzz.h"
 #include "share/door.h"
 #include "share/reply.h"
+#include "websocket/websocket.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -79,8 +81,14 @@ static void edge_open(void)
                            .max_keepalive_reqs = 20,
                            .max_connections = 100,
                            .max_queue = EDGE_QUEUE,
+                           .hold_buffer = 4096,
+                           .hold_per_client = 3,
+                           .websocket_max = 2000,
+                           .websocket_rate = 10,
+                           .websocket_ping_ns = 2 * SR_SECOND,
                            .report_fd = -1,
                            .tmpdir = "/tmp"};
+    s.hold = true;
     s.log.fd = edge_log = memfd_create("log", MFD_CLOEXEC);
     s.log.kind = SR_SINK_FILE;
     s.log.format = "%m %U %q %s %X %{X-A}o %{X-B}o %{Host}i %{psgi.x}e %u %B";
@@ -149,6 +157,25 @@ static void edge_request(int client, unsigned which)
         "POST /l HTTP/1.1\r\nHost: a\r\nContent-Length: 12000\r\n\r\n", /* its head is short, its body a file */
         "POST /s HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n", /* it is too large for a slot */
     };
+    static const char *const sockets[] = {
+        ("GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"),
+        "\x81\x83....\x4f\x45\x17", /* text */
+        "\x02\x83....abc",
+        "\x80\x83....def",
+        "\x89\x81....p",
+        "\x88\x82....\x2d\xc6",
+        "\x8a\x81....p",
+        "\x82\xfe\x07\x08....",
+    };
+    if (which >= 240) {
+        const char *text = sockets[which % 8];
+        size_t len = which % 8 == 7 ? 8 : strlen(text);
+        ssize_t n = send(client, text, len, MSG_NOSIGNAL);
+        if (n > 0 && which % 8 == 7)
+            send(client, large, 1800, MSG_NOSIGNAL);
+        return;
+    }
     which %= sizeof texts / sizeof *texts;
     ssize_t n = send(client, texts[which], strlen(texts[which]), MSG_NOSIGNAL);
     if (n > 0 && which >= 6)
@@ -303,6 +330,64 @@ static void edge_reply(edge_worker *w, edge_input *in)
     }
 }
 
+/* Events for a WebSocket, or a response that is to be held */
+static void edge_hold(edge_worker *w, edge_input *in)
+{
+    static const char type[] = "Content-Type: application/websocket-events\r\nSec-WebSocket-Extensions: grip\r\nSet-Meta-A: b\r\n";
+    static const char *const events[] = {
+        "OPEN\r\n",
+        "OPEN\r\nTEXT 4\r\nm:hi\r\n",
+        "OPEN\r\nTEXT 26\r\nc:{\"type\":\"subscribe\",\"channel\":\"a\"}  \r\n",
+        "BINARY 3\r\nm:x\r\nPING\r\n",
+        "CLOSE 2\r\n\x03\xe8\r\n",
+        "DISCONNECT\r\n",
+        "TEXT 31\r\nc:{\"type\":\"keep-alive\",\"content\":\"x\",\"timeout\":2}\r\n",
+        "TEXT 15\r\nc:{\"type\":\"detach\"}  \r\n",
+        "",
+    };
+    static const char *const lines[] = {
+        "Grip-Hold: stream\r\nGrip-Channel: a\r\nGrip-Keep-Alive: x; timeout=2\r\n",
+        "Grip-Hold: response\r\nGrip-Channel: a\r\nGrip-Timeout: 2\r\n",
+        "Grip-Hold: stream\r\nGrip-Channel: a; prev-id=1\r\n",
+    };
+    uint8_t what = edge_byte(in);
+    const char *text = events[what % 9];
+    sr_bytes body = what & 128 ? edge_bytes(in) : sr_bytes_of(text, strlen(text));
+    switch (what / 9 % 4) {
+    case 0:
+    case 1:
+        edge_head(w, SR_REPLY_HEAD, SR_REPLY_LAST, 200, body.len, sr_bytes_of(type, sizeof type - 1), body);
+        break;
+    case 2:
+        edge_say(w, SR_REPLY_HOLD, 0, lines[what % 3], strlen(lines[what % 3]));
+        break;
+    case 3:
+        edge_say(w, SR_REPLY_HELD, 0, "", 0);
+        break;
+    }
+}
+
+/* Something is published. */
+static void edge_publish(uint8_t what)
+{
+    static uint64_t number;
+    static const uint16_t has[] = {SR_ITEM_STREAM, SR_ITEM_TEXT, SR_ITEM_BINARY, SR_ITEM_WS_CLOSE, SR_ITEM_RESPONSE,
+                                   SR_ITEM_STREAM_CLOSE};
+    char packed[sizeof(sr_item) + 4000];
+    uint16_t kind = has[what % 6];
+    size_t len = what & 64 ? 3000 : 3;
+    bool message = kind & (SR_ITEM_TEXT | SR_ITEM_BINARY);
+    sr_item item = {.number = ++number, .channel = 1, .has = kind};
+    item.stream = kind == SR_ITEM_STREAM ? (uint32_t)len : 0;
+    item.body = kind == SR_ITEM_RESPONSE ? (uint32_t)len : 0;
+    item.status = kind == SR_ITEM_RESPONSE ? 200 : 0;
+    item.message = message ? (uint32_t)len : 0;
+    item.code = kind == SR_ITEM_WS_CLOSE ? 1000 : 0;
+    memcpy(packed, &item, sizeof item);
+    memset(packed + sizeof item, 'a', 4000);
+    sr_live_publish(edge->live, sr_bytes_of(packed, sizeof item + 1 + item.stream + item.body + item.message));
+}
+
 /*
  * Values of a line in the log, or what looks like them; or that the request could not be had. `how`: 1 the id of another format,
  * 2 an id, 4 values, else any bytes, 8 not had, 16 as many bytes as there are.
@@ -437,7 +522,10 @@ static void edge_act(edge_input *in)
     case 3:
     case 4:
     case 5:
-        edge_reply(w, in);
+        if (what >= 240)
+            edge_hold(w, in);
+        else
+            edge_reply(w, in);
         edge_tell(row);
         break;
     case 6:
@@ -484,6 +572,8 @@ static void edge_operation(edge_input *in)
             edge_values(&edge_workers[1 + op / 8 % 3], in);
             edge_tell(1 + op / 8 % 3);
         }
+        if (op > 170 && op < 190)
+            edge_publish(edge_byte(in));
         if (op > 250)
             edge_hello(1 + op % 3, op % 3, edge_files[1]);
         edge_steps(1);
@@ -568,11 +658,13 @@ static void edge_clear(void)
         sr_conn_close(e, SR_LIST_ENTRY(e->all.next, sr_conn, all), SR_CLOSED_ERROR);
     edge->sleepers->rows = EDGE_ROWS;
     edge->sleepers->words = 1;
-    for (int i = 0; i < 12; i++) /* what seems to be with somebody is doubted for a while */
+    /* what seems to be with somebody is doubted for a while; then the last events of WebSockets wait in vain */
+    for (int i = 0; i < 12 || (i < 60 && edge->queue.n_free < edge->slots); i++)
         edge_time(700 * SR_MILLISECOND);
     MUST(e->n_conns == 0 && sr_link_alone(&e->intake.buffered) && e->pending == 0);
     MUST(edge->queue.n_free == edge->slots && sr_queue_waiting(&edge->queue) == 0);
     MUST(sr_link_alone(&edge->abandoned));
+    MUST(sr_link_alone(&edge->websockets->list) && !edge->websockets->memory && sr_link_alone(&edge->live->all));
 }
 
 static int edge_descriptors(void)
