@@ -53,10 +53,11 @@ static int open_one(int port, const char *path)
     if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
         fail("connect");
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    int n = snprintf(text, sizeof text,
-                     "GET %s HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nOrigin: http://a\r\n"
-                     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-                     path);
+    int n = snprintf(
+        text, sizeof text,
+        "GET %s HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nOrigin: http://a\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        path);
     if (write(fd, text, (size_t)n) != n)
         fail("write");
     size_t have = 0;

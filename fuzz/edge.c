@@ -3,7 +3,7 @@
  * descriptors, end at any moment, while time goes by. After that comes an honest client with an honest worker: it is
  * served as if nothing had been, and the access log says so. At the end no slot, no descriptor and no byte of memory is missing.
  * Responses are held, and WebSockets, which workers answer with events or anything else.
- * Judges: src/websocket/websocket.c src/websocket/wsanswer.c src/websocket/wscarrier.c src/websocket/wsread.c src/websocket/errand.c src/live/hold.c src/edge/crew.c src/edge/deliver.c src/edge/dispatch.c src/edge/limits.c src/edge/log.c src/edge/mend.c src/share/queue.c
+ * Judges: src/websocket/websocket.c src/websocket/wsanswer.c src/websocket/wsaccept.c src/websocket/wsorders.c src/websocket/wscarrier.c src/websocket/wsread.c src/websocket/errand.c src/live/hold.c src/edge/crew.c src/edge/deliver.c src/edge/dispatch.c src/edge/limits.c src/edge/log.c src/edge/mend.c src/share/queue.c
  *
  * Input: operations, a byte each with the bytes that it needs after it; see edge_operation.
  */
@@ -158,8 +158,9 @@ static void edge_request(int client, unsigned which)
         "POST /s HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n", /* it is too large for a slot */
     };
     static const char *const sockets[] = {
-        ("GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\n"
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"),
+        ("GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: "
+         "13\r\n"
+         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"),
         "\x81\x83....\x4f\x45\x17", /* text */
         "\x02\x83....abc",
         "\x80\x83....def",
@@ -333,7 +334,8 @@ static void edge_reply(edge_worker *w, edge_input *in)
 /* Events for a WebSocket, or a response that is to be held */
 static void edge_hold(edge_worker *w, edge_input *in)
 {
-    static const char type[] = "Content-Type: application/websocket-events\r\nSec-WebSocket-Extensions: grip\r\nSet-Meta-A: b\r\n";
+    static const char type[] =
+        "Content-Type: application/websocket-events\r\nSec-WebSocket-Extensions: grip\r\nSet-Meta-A: b\r\n";
     static const char *const events[] = {
         "OPEN\r\n",
         "OPEN\r\nTEXT 4\r\nm:hi\r\n",
@@ -371,8 +373,8 @@ static void edge_hold(edge_worker *w, edge_input *in)
 static void edge_publish(uint8_t what)
 {
     static uint64_t number;
-    static const uint16_t has[] = {SR_ITEM_STREAM, SR_ITEM_TEXT, SR_ITEM_BINARY, SR_ITEM_WS_CLOSE, SR_ITEM_RESPONSE,
-                                   SR_ITEM_STREAM_CLOSE};
+    static const uint16_t has[] = {SR_ITEM_STREAM,   SR_ITEM_TEXT,     SR_ITEM_BINARY,
+                                   SR_ITEM_WS_CLOSE, SR_ITEM_RESPONSE, SR_ITEM_STREAM_CLOSE};
     char packed[sizeof(sr_item) + 4000];
     uint16_t kind = has[what % 6];
     size_t len = what & 64 ? 3000 : 3;
@@ -385,7 +387,8 @@ static void edge_publish(uint8_t what)
     item.code = kind == SR_ITEM_WS_CLOSE ? 1000 : 0;
     memcpy(packed, &item, sizeof item);
     memset(packed + sizeof item, 'a', 4000);
-    sr_live_publish(edge->live, sr_bytes_of(packed, sizeof item + 1 + item.stream + item.body + item.message));
+    sr_live_publish(edge->live,
+                    sr_bytes_of(packed, sizeof item + 1 + item.stream + item.body + item.message));
 }
 
 /*
@@ -658,13 +661,14 @@ static void edge_clear(void)
         sr_conn_close(e, SR_LIST_ENTRY(e->all.next, sr_conn, all), SR_CLOSED_ERROR);
     edge->sleepers->rows = EDGE_ROWS;
     edge->sleepers->words = 1;
-    /* what seems to be with somebody is doubted for a while; then the last events of WebSockets wait in vain */
+    /* what seems to be with somebody is doubted for a while; then the last events of WebSockets have waited for too long */
     for (int i = 0; i < 12 || (i < 60 && edge->queue.n_free < edge->slots); i++)
         edge_time(700 * SR_MILLISECOND);
     MUST(e->n_conns == 0 && sr_link_alone(&e->intake.buffered) && e->pending == 0);
     MUST(edge->queue.n_free == edge->slots && sr_queue_waiting(&edge->queue) == 0);
     MUST(sr_link_alone(&edge->abandoned));
-    MUST(sr_link_alone(&edge->websockets->list) && !edge->websockets->memory && sr_link_alone(&edge->live->all));
+    MUST(sr_link_alone(&edge->websockets->list) && !edge->websockets->memory &&
+         sr_link_alone(&edge->live->all));
 }
 
 static int edge_descriptors(void)

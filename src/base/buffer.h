@@ -30,6 +30,10 @@ static inline char *sr_buffer_at(const sr_buffer *b) /* NULL while nothing was e
 {
     return b->data ? b->data + b->from : NULL; /* NULL + 0 is not defined before C2y */
 }
+static inline sr_bytes sr_buffer_bytes(const sr_buffer *b)
+{
+    return sr_bytes_of(b->data ? b->data + b->from : "", sr_buffer_len(b));
+}
 
 /* Makes space for at least `more` bytes after the last one; the stored bytes may move. */
 bool sr_buffer_grow(sr_buffer *b, size_t more); /* the slow half of sr_buffer_reserve */

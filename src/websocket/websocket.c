@@ -138,6 +138,7 @@ void sr_websockets_free(sr_websockets *all)
     while (!sr_link_alone(&all->list))
         forget(SR_LIST_ENTRY(all->list.next, sr_websocket, link));
     sr_buffer_free(&all->out);
+    sr_buffer_free(&all->pongs);
     sr_buffer_free(&all->text);
     free(all);
 }
@@ -215,6 +216,7 @@ void sr_websocket_drained(sr_websocket *ws)
         e->drained(e->with, ws->errand);
     else if (!ws->errand)
         sr_websocket_ask(ws);
+    sr_wsread_resume(ws);
 }
 
 void sr_websocket_event(sr_websocket *ws, uint32_t events)
@@ -239,8 +241,13 @@ bool sr_websocket_data(sr_websocket *ws, char *at, size_t len, bool ended)
 {
     if (ws->state < SR_WEBSOCKET_OPEN &&
         len) { /* it may send them, but not so many that its window is taken up */
-        sr_buffer_add(&ws->early, at, len);
         ws->paused = true;
+        bool kept =
+            sr_buffer_len(&ws->early) + len <= SR_WEBSOCKET_EARLY_MAX && sr_buffer_add(&ws->early, at, len);
+        if (!sr_websocket_count(ws) || !kept) {
+            sr_wscarrier_drop(ws);
+            return true;
+        }
     } else if (len && !sr_wsread_bytes(ws, at, len)) {
         return true;
     }

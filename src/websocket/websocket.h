@@ -37,6 +37,9 @@ typedef enum sr_websocket_state {
 enum {
     SR_WEBSOCKET_CLOSE_S = 5,                   /* seconds for the client to answer CLOSE */
     SR_WEBSOCKET_ANSWER_MAX = 32 * 1024 * 1024, /* bytes of one response of the application */
+    SR_WEBSOCKET_ANSWERS_MAX = 50000,           /* events in it: each takes up to a microsecond */
+    SR_WEBSOCKET_TOLD_MAX = 1000,               /* events that wait; then nothing more is read */
+    SR_WEBSOCKET_EARLY_MAX = 64 * 1024,         /* bytes that a client sends before it is open */
     SR_WEBSOCKET_PREFIX_MAX = 31,               /* bytes of message-prefix */
 };
 #define SR_WEBSOCKETS_MEMORY                                                                                 \
@@ -81,6 +84,7 @@ typedef struct sr_websocket {
     uint8_t prefix;            /* bytes of message_prefix */
     uint8_t pings;             /* since the client was heard */
     uint16_t code;             /* with which the client has closed */
+    uint32_t n_events;         /* in `events` */
     uint32_t heard;            /* second at which bytes of the client have come */
     uint32_t pinged;           /* second of the last ping */
     uint32_t second, messages; /* --websocket-rate: how many frames in that second */
@@ -109,8 +113,9 @@ typedef struct sr_websockets {
     sr_link asking; /* those with events to tell and no errand, and those that may have to be freed */
     uint64_t n;     /* begun so far */
     size_t memory;
-    sr_buffer out;  /* scratch: frames for one client */
-    sr_buffer text; /* scratch */
+    sr_buffer out;   /* scratch: frames for one client */
+    sr_buffer pongs; /* scratch: those that answer what has just been read */
+    sr_buffer text;  /* scratch */
 } sr_websockets;
 
 /* The WebSocket whose carrier this is; NULL: it is held for something else, or not. */

@@ -10,6 +10,7 @@ enum { MORE = 16 * 1024 }; /* bytes of meta fields, and those of the edge */
 static void fail(sr_websocket *ws)
 {
     sr_buffer_free(&ws->events);
+    ws->n_events = 0;
     ws->told = true;
     if (ws->carrier)
         sr_wscarrier_fail(ws, SR_CLOSE_ERROR, sr_bytes_of("", 0));

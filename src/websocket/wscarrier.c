@@ -10,7 +10,7 @@
 
 bool sr_websocket_count(sr_websocket *ws)
 {
-    size_t now = sr_wsframe_memory(&ws->frames) + ws->events.cap;
+    size_t now = sr_wsframe_memory(&ws->frames) + ws->events.cap + ws->early.cap;
     ws->all->memory += now - ws->memory;
     ws->memory = now;
     return ws->all->memory <= SR_WEBSOCKETS_MEMORY;
@@ -38,6 +38,7 @@ void sr_wscarrier_over(sr_websocket *ws)
     ws->carrier = NULL;
     ws->state = SR_WEBSOCKET_OVER;
     sr_wsframe_free(&ws->frames);
+    sr_buffer_free(&ws->early);
     free(ws->alive);
     ws->alive = NULL;
     if (ws->errand && !ws->accepted && sr_errand_take_back(all->engine, ws->errand)) {
@@ -204,4 +205,12 @@ void sr_wscarrier_fail(sr_websocket *ws, unsigned code, sr_bytes reason)
     if (ws->state == SR_WEBSOCKET_CLOSING ||
         sr_wscarrier_put(ws, sr_bytes_of(frame, sr_wsframe_close(frame, code, reason))))
         sr_wscarrier_finish(ws);
+}
+
+void sr_websocket_invalid(sr_websocket *ws, const char *why)
+{
+    if (why)
+        ws->all->invalid(ws->all->with, why);
+    if (ws->carrier)
+        sr_wscarrier_fail(ws, SR_CLOSE_ERROR, sr_bytes_of("", 0));
 }

@@ -31,6 +31,9 @@ bool sr_wscarrier_close(sr_websocket *ws, unsigned code, sr_bytes reason);
 /* Sends CLOSE, which is the end whatever the client answers. In OPENING or later. */
 void sr_wscarrier_fail(sr_websocket *ws, unsigned code, sr_bytes reason);
 
+/* The same, as the application has failed. `why`: for the log, what is wrong with its response; NULL: it is told elsewhere. */
+void sr_websocket_invalid(sr_websocket *ws, const char *why);
+
 /* Ends the response: all was sent. */
 void sr_wscarrier_finish(sr_websocket *ws);
 

@@ -30,6 +30,7 @@ enum { /* codes of CLOSE (RFC 6455 7.4.1) */
        SR_CLOSE_TOO_LARGE = 1009,
        SR_CLOSE_ERROR = 1011,
        SR_CLOSE_RESTART = 1012,
+       SR_CLOSE_LATER = 1013,
 };
 
 enum {

@@ -8,9 +8,20 @@
 
 enum { READS = 4 }; /* 512 KiB in a step; then others have their turn */
 
+/* Sends what answers the pings that were read. A write for each would be dear. False: it is over for the client. */
+static bool send_pongs(sr_websocket *ws)
+{
+    sr_buffer *pongs = &ws->all->pongs;
+    size_t len = sr_buffer_len(pongs);
+    bool ok = !len || sr_wscarrier_put(ws, sr_bytes_of(sr_buffer_at(pongs), len));
+    sr_buffer_reset(pongs);
+    return ok;
+}
+
 static bool fail(sr_websocket *ws, unsigned code, const char *reason)
 {
-    sr_wscarrier_fail(ws, code, sr_bytes_of(reason, strlen(reason)));
+    if (send_pongs(ws))
+        sr_wscarrier_fail(ws, code, sr_bytes_of(reason, strlen(reason)));
     return false;
 }
 
@@ -33,8 +44,18 @@ static bool add(sr_websocket *ws, sr_wsevent_kind kind, sr_bytes bytes)
         return true;
     if (!sr_wsevent_add(&ws->events, kind, bytes))
         return fail(ws, SR_CLOSE_ERROR, "no memory");
+    ws->n_events++;
     sr_websocket_ask(ws);
     return true;
+}
+
+static bool pong(sr_websocket *ws, sr_bytes bytes)
+{
+    sr_buffer *pongs = &ws->all->pongs;
+    char head[SR_WSFRAME_HEAD_MAX];
+    bool ok = sr_buffer_add(pongs, head, sr_wsframe_head(head, SR_WSFRAME_PONG, bytes.len)) &&
+              sr_buffer_add_bytes(pongs, bytes);
+    return ok || fail(ws, SR_CLOSE_ERROR, "no memory");
 }
 
 /* The client closes: the application is told, and CLOSE is sent when it has answered, behind what it has to say. */
@@ -62,13 +83,13 @@ static bool message(sr_websocket *ws)
 {
     const sr_wsframe *f = &ws->frames;
     if (f->kind == SR_WSFRAME_CLOSE)
-        return closed(ws);
+        return send_pongs(ws) && closed(ws);
     if (too_many(ws))
         return fail(ws, SR_CLOSE_POLICY, "too many messages");
     if (ws->state == SR_WEBSOCKET_CLOSING || f->kind == SR_WSFRAME_PONG)
         return true;
     if (f->kind == SR_WSFRAME_PING)
-        return sr_wscarrier_send(ws, SR_WSFRAME_PONG, f->bytes);
+        return pong(ws, f->bytes);
     return add(ws, f->kind == SR_WSFRAME_TEXT ? SR_WSEVENT_TEXT : SR_WSEVENT_BINARY, f->bytes);
 }
 
@@ -85,6 +106,7 @@ bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len)
     size_t used, max = ws->all->engine->config.websocket_max;
     ws->heard = sr_live_second(ws->all->live);
     ws->pings = 0;
+    sr_buffer_reset(&ws->all->pongs);
     while (len && !ws->closed) {
         sr_wsframe_result r = sr_wsframe_feed(&ws->frames, at, len, max, &used);
         if (r == SR_WSFRAME_BAD)
@@ -95,14 +117,15 @@ bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len)
         len -= used;
     }
     if (!sr_websocket_count(ws))
-        return fail(ws, 1013, "the server has too many messages");
-    return true;
+        return fail(ws, SR_CLOSE_LATER, "the server has too many messages");
+    return send_pongs(ws);
 }
 
 bool sr_wsread_full(const sr_websocket *ws)
 {
     return ws->state == SR_WEBSOCKET_OPEN &&
-           (ws->closed || sr_buffer_len(&ws->events) > ws->all->engine->config.websocket_max);
+           (ws->closed || ws->n_events >= SR_WEBSOCKET_TOLD_MAX ||
+            sr_buffer_len(&ws->events) > ws->all->engine->config.websocket_max || sr_wscarrier_behind(ws));
 }
 
 void sr_wsread_socket(sr_websocket *ws)

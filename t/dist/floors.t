@@ -59,7 +59,7 @@ my %ORDER = (
     h1        => 'put end refuse decode read h1',
     h2        => 'state allocator priority numbers flood put refuse request session read h2',
     websocket =>
-        'base64 sha1 utf8 json opening wsframe wsevent wscontrol eventhead errand wscarrier wsread wsanswer wsask websocket',
+        'base64 sha1 utf8 json opening wsframe wsevent wscontrol eventhead errand wscarrier wsread wsaccept wsorders wsanswer wsask websocket',
     edge =>
         'lanerules holder log answer others turns lanes entry presence text calls report publish deliver crew files plain upgrade dispatch failures heir '
         . 'keys limits slow mend stop edge keeper rights sandbox setup',

@@ -331,6 +331,11 @@ subtest 'a client that sends more than the application takes' => sub {
     $ws->text($text) for 1 .. 100;
     is $ws->next, 'text slow',  'the first answer';
     is $ws->next, "text $text", "answer $_" for 1 .. 100;
+    $ws->text('slow');
+    $ws->put( $ws->frame( text => 'x' ) x 5000 . $ws->frame( ping => 'p' ) x 5000 );
+    my %got;
+    $got{ $ws->next }++ for 1 .. 10_001;
+    is_deeply \%got, { 'text slow' => 1, 'text x' => 5000, 'pong p' => 5000 }, '10,000 tiny frames';
     $server->stop;
 };
 

@@ -13,6 +13,7 @@ use Sirius::WebSocket;
 my $echo = Sirius::WebSocket->new(
     on_open => sub {
         my $ws = shift;
+        select undef, undef, undef, 1 if $ws->env->{PATH_INFO} =~ /slow/;
         $ws->env->{PATH_INFO} =~ /no/ ? $ws->reject( 403, "no\n" ) : $ws->accept( 'X-Own' => 1 );
     },
     on_message => sub {
@@ -132,6 +133,33 @@ subtest 'a client that sends more than the application takes' => sub {
         last if ++$sent > 300;
     }
     cmp_ok $sent, '<=', 300, 'its window is not opened without end';
+};
+
+subtest 'a client that does not wait for the answer' => sub {
+    for my $size ( 1000, 100_000 ) {
+        my $raw = Sirius::Test::HTTP2->new($address)->greet;
+        $raw->await('SETTINGS');
+        $raw->send( $raw->make( 'SETTINGS', 1, 0 ) );    # the windows are those of the server from now on
+        $raw->send( $raw->make(
+            'HEADERS',
+            4, 1,
+            $raw->fields(
+                ':method'               => 'CONNECT',
+                ':protocol'             => 'websocket',
+                ':scheme'               => 'http',
+                ':authority'            => 'a',
+                ':path'                 => '/ws/slow',
+                'sec-websocket-version' => 13
+            )
+        ) );
+        my $bytes = Sirius::Test::WebSocket->frame( text => 'early' )
+            . Sirius::Test::WebSocket->frame( binary => 'x' x $size );
+        $raw->send( $raw->make( 'DATA', 0, 1, substr $bytes, 0, 10_000, '' ) ) while length $bytes;
+        like $raw->await( 'DATA', 1 )->{payload}, qr/\A\x81\x05early/, 'is served when it is open'
+            if $size == 1000;
+        is $raw->await( 'RST_STREAM', 1 )->{error}, 'INTERNAL_ERROR', 'but not with more than 64 KiB'
+            if $size > 1000;
+    }
 };
 
 subtest 'a stop' => sub {
