@@ -8,14 +8,21 @@ use Sirius::Channel::Item;
 
 use constant PATIENCE => 10;    # seconds that the control socket has to answer
 
+# By its address
+my %remote;
+
 my %KNOWN = map { $_ => 1 } qw(close control formats id prev_id);
 
 sub publish {
     my ( $class, $channel, $bytes, %how ) = @_;
     local $@;
-    my @packed = eval { _items( $channel, $bytes, %how ) };
-    croak 'Sirius::Channel->publish: ' . $@ =~ s/\s+\z//r if !@packed;
-    my $error = _send( $how{control}, @packed );
+    my ( @items, @packed );
+    eval {
+        @items  = _items( $channel, $bytes, %how );
+        @packed = map { Sirius::Channel::Item->packed($_) } @items;
+    } or croak 'Sirius::Channel->publish: ' . $@ =~ s/\s+\z//r;
+    my $url   = defined $how{control} ? q()                   : $ENV{GRIP_URL} // q();
+    my $error = length $url           ? _post( $url, @items ) : _send( $how{control}, @packed );
     croak "Sirius::Channel->publish: $error" if defined $error;
     return 1;
 }
@@ -60,13 +67,21 @@ sub _items {
     %named = ( channel => $channel )             if $formats;
     push @items, { %named, formats => { map { $_ => { action => 'close' } } qw(http-stream ws-message) } }
         if $how{close};
-    return map { Sirius::Channel::Item->packed($_) } @items;
+    return @items;
 }
 
 # Of the server of this worker, or child of one
 sub _of_worker {
     my $control = Sirius::Worker->can('control');
     return $control && Sirius::Worker->$control;
+}
+
+# Undef, or why the server of GRIP does not have them
+sub _post {
+    my ( $url, @items ) = @_;
+    require Sirius::Channel::Remote;
+    eval { ( $remote{$url} ||= Sirius::Channel::Remote->new($url) )->publish(@items); 1 } and return;
+    return $@ =~ s/\s+\z//r;
 }
 
 # Undef, or why it is not possible. A child that the application of a worker has forked uses the control socket, as other processes do
@@ -112,6 +127,9 @@ Sends something to all clients that listen to a channel of a server with C<--hol
 this needs no connection. Other processes, such as jobs and children that the application forks, use the control socket of the server: they have to run as its user or as root.
 
 A client gets what is published while it listens, in the order of each publisher, once at most. Nothing is stored.
+
+Where another server of GRIP holds the connections, as Pushpin in front of several hosts, GRIP_URL in the environment says where it
+takes items: C<GRIP_URL=http://127.0.0.1:5561>. See L<Sirius::Channel::Remote>.
 
 =head1 METHODS
 

@@ -196,11 +196,16 @@ sub websockets {
         $self->publish( all => 'ws-message' => { 'content-bin' => '/wA=' } );
         is $_->next, "binary \xff\0", 'bytes' for @ws;
         $self->_talk( $ws[0], 'leave room', 'left room' );
-        $self->publish( room => 'ws-message' => { content => 'again' } );
-        is $_->next,          'text again', 'to those that are there' for @ws[ 1, 2 ];
-        is $ws[0]->next(0.5), 'timeout',    'not to the one that has left';
+        my $times    = 0;      # Pushpin does not say when it has done what an order says
+        my $has_left = sub {
+            $times++;
+            $self->publish( room => 'ws-message' => { content => "again $times" } );
+            is $_->next, "text again $times", 'to those that are there' for @ws[ 1, 2 ];
+            return $ws[0]->next(0.5) eq 'timeout';
+        };
+        ok until_true( 10, $has_left ), 'not to the one that has left';
         $ws[1]->text('detach');
-        is $ws[1]->next(0.5), 'timeout', 'detached';
+        is $ws[1]->next(1), 'timeout', 'detached';
         $ws[1]->text('hello');
         is $ws[1]->next(0.5), 'timeout', 'the application is not asked any more';
         $self->publish( all => 'ws-message' => { content => 'still' } );
@@ -227,6 +232,7 @@ sub websockets {
     subtest 'what is refused' => sub {
         my $refused = $self->websocket('nobody');
         is $refused->status, 401, 'by the application';
+        $refused->end(1) if $refused->{in} !~ /sign in/;
         like $refused->{in}, qr/sign in\n/, 'in its words';
         is $self->websocket( 'Ann', 'Origin: https://evil.example' )->status, 403, 'a page of another site';
         is $self->websocket( 'Ann', 'Origin: http://a' )->status,             101, 'and not one of this';

@@ -5,6 +5,7 @@ package Sirius::Test::Pushpin;
 
 use strict;
 use warnings;
+use Time::HiRes qw(sleep);
 use Sirius::Test::Server;
 use parent 'Sirius::Test::Proxy';
 
@@ -16,12 +17,15 @@ sub available {
 # Where it publishes
 sub control { return Sirius::Test::Client->new( '127.0.0.1:' . shift->{control} ) }
 
-# Before the server with this address. It can't choose free ports: tries two that are free, and others if somebody else was faster
+# Before the server with this address. It can't choose free ports: tries two that are free, and others if somebody else was faster.
+# Options: control, the port where it publishes
 sub start {
-    my ( $class, $address ) = @_;
+    my ( $class, $address, %option ) = @_;
     my $log;
     for ( 1 .. 5 ) {
         my $self = $class->new;
+        $self->{port}    = Sirius::Test::Server::free_port();
+        $self->{control} = $option{control} || Sirius::Test::Server::free_port();
         return $self if $self->_run($address);
         $log = $self->log;
     }
@@ -40,7 +44,6 @@ sub _deployed {
 sub _run {
     my ( $self, $address ) = @_;
     my $dir = $self->dir;
-    $self->{$_} = Sirius::Test::Server::free_port() for qw(port control);
     Sirius::Test::Server::spew( "$dir/routes", _deployed( 'routes', 'localhost:5000' => $address ) );
     my $zurl = join q(), map {"zurl_$_->[0]_specs=ipc://{rundir}/{ipc_prefix}zurl-$_->[1]\n"} [ out => 'in' ],
         [ out_stream => 'in-stream' ], [ in => 'out' ];
@@ -60,10 +63,11 @@ sub _run {
         20,
         sub {
             return -1 if $self->ended;
-            return
-                eval { $_->close for $self->connect, $self->control; 1 } && $self->log =~ /\[zurl\] started/;
+            my $log = $self->log;
+            return !grep { $log !~ /\[\Q$_\E\] (?:\[condure\] )?started/ } qw(condure handler proxy zurl);
         }
     );
+    sleep 0.5 if $up && $up > 0;    # they connect to each other, and try again each 100 ms
     return $up && $up > 0;
 }
 
