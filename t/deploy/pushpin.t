@@ -33,4 +33,37 @@ $live->streams;
 $live->websockets;
 $pushpin->stop;
 $server->stop;
+
+subtest 'eg/chat.psgi and eg/progress.psgi, unchanged' => sub {
+    my $control = free_port();
+    local @ENV{qw(GRIP_URL GRIP_KEY)} = ( "http://127.0.0.1:$control", $key );
+    my $chat  = start_server( "$Sirius::Test::Server::ROOT/eg/chat.psgi", qw(--workers 2) );
+    my $proxy = Sirius::Test::Pushpin->start( $chat->address, control => $control );
+    my ( $ann, $bob ) = map {
+        my $ws = Sirius::Test::WebSocket->new( '127.0.0.1:' . $proxy->port, path => "/chat?name=$_" );
+        is $ws->next, "text Hello $_", $_;
+        $ws;
+    } qw(Ann Bob);
+    is $ann->next, 'text Bob is here', 'one knows of the other';
+    $bob->text("gr\xc3\xbcn");
+    is $_->next, "text Bob: gr\xc3\xbcn", 'a message' for $ann, $bob;
+    $proxy->stop;
+    $chat->stop;
+
+    my $jobs = start_server( "$Sirius::Test::Server::ROOT/eg/progress.psgi", qw(--workers 4) );
+    $proxy = Sirius::Test::Pushpin->start( $jobs->address, control => $control );
+    my $job = $proxy->connect->ask( 'POST /jobs', \'' )->body;
+    my $in  = '';
+    for ( 1 .. 10 ) {    # Pushpin may not be ready yet
+        my $client = $proxy->connect;
+        $client->send( request("GET /jobs?$job") );
+        $in = $client->some( 1, 20 );
+        next if $in !~ m{\AHTTP/1[.]1 200 };
+        until_true( 20, sub { $in .= $client->some( 1, 0.5 ); $in =~ /^data: 100\n/m } );
+        last;
+    }
+    like $in, qr/^id: \d+\n.*^id: 20\ndata: 100\n\n/ms, 'progress';
+    $proxy->stop;
+    $jobs->stop;
+};
 done_testing;

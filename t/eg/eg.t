@@ -6,6 +6,7 @@ use Digest::SHA qw(sha256_hex);
 use File::Temp  ();
 use Test::More;
 use Sirius::Test;
+use Sirius::Test::WebSocket;
 
 # Each command of eg/README.md is run, and does what it says
 
@@ -15,10 +16,10 @@ my $dir    = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my %sirius = map { m{eg/([\w-]+)} ? ( $1 => $_ ) : () }
     Sirius::Test::Server::slurp('eg/README.md') =~ /^\| `sirius (.*?)` \|/mg;
 my %needs = (
-    catalyst    => ['Catalyst'],
-    dancer2     => ['Dancer2'],
-    dbi         => [qw(DBI DBD::SQLite)],
-    mojolicious => ['Mojolicious'],
+    ( map { ( $_ => ['Catalyst'] ) } qw(catalyst catalyst-live) ),
+    ( map { ( $_ => ['Dancer2'] ) } qw(dancer2 dancer2-live) ),
+    dbi => [qw(DBI DBD::SQLite)],
+    ( map { ( $_ => ['Mojolicious'] ) } qw(mojolicious mojolicious-live) ),
 );
 
 sub example {
@@ -135,6 +136,104 @@ example 'early-hints' => sub {
     like $client->response->body,              qr/style\.css/, 'the page';
     like $client->ask('GET /style.css')->body, qr/sans-serif/, 'what was hinted at';
     like $client->ask('GET / HTTP/1.0')->body, qr/<p>Hello/,   'and for HTTP/1.0';
+};
+
+# Connections that the server holds, with HTTP/1.1; t/live has the same with HTTP/2
+sub websocket {
+    my ( $server, $target, $status ) = @_;
+    my $ws = Sirius::Test::WebSocket->new(
+        $server->address,
+        path => $target,
+        tls  => $Sirius::Test::Client::TLS
+    );
+    is $ws->status, $status || 101, $target;
+    return $ws;
+}
+
+sub stream {
+    my ( $server, $target, $first, $held ) = @_;
+    my $client = $server->connect;
+    $client->send( request("GET $target") );
+    my $in = read_until( $client, $first ) // 'nothing';
+    like $in,   qr/^Content-Type: text\/event-stream\b/m, "$target is an event stream";
+    unlike $in, qr/^Grip-/mi,                             'without fields for the server';
+    return $client;
+}
+
+my @FORM = 'Content-Type: application/x-www-form-urlencoded';
+
+example chat => sub {
+    my $server = shift;
+    like $server->ask('GET /')->body, qr/new WebSocket/, 'the page';
+    my ( $ann, $bob ) = map { websocket( $server, "/chat?name=$_" ) } qw(Ann Bob);
+    is $ann->next, 'text Hello Ann',   'Ann';
+    is $bob->next, 'text Hello Bob',   'Bob';
+    is $ann->next, 'text Bob is here', 'who knows of him';
+    $ann->text("gr\xc3\xbcn");
+    is $_->next, "text Ann: gr\xc3\xbcn", 'says something' for $ann, $bob;
+    $ann->{client}->abort;
+    is $bob->next, 'text Ann has left', 'and goes';
+    is( websocket( $server, '/chat?name=%0a', 400 )->{end}, undef, 'it can ask again' );
+};
+
+example progress => sub {
+    my $server = shift;
+    like $server->ask('GET /')->body, qr/new EventSource/, 'the page';
+    my $job = $server->ask('POST /jobs')->body;
+    my @seen;
+    for ( 1 .. 30 ) {    # as EventSource does it
+        my $stream = $server->connect;
+        $stream->send( request("GET /jobs?$job") );
+        my $in = '';
+        until_true(
+            20,
+            sub {
+                $in .= $stream->some( 1, 0.2 );
+                $in =~ /^data: 100\n/m || $in =~ /\r\n0\r\n/ || $stream->{end};
+            }
+        );
+        like $in, qr/^Content-Type: text\/event-stream\r$/m, 'a stream';
+        push @seen, $in =~ /^id: (\d+)$/mg;
+        last if @seen && $seen[-1] == 20;
+    }
+    is $seen[-1],                                 20,                                    'to the end';
+    is join( ' ', @seen ),                        join( ' ', sort { $a <=> $b } @seen ), 'in order';
+    is $server->ask('GET /jobs?nothing')->status, 404,                                   'no such job';
+};
+
+example 'dancer2-live' => sub {
+    my $server = shift;
+    like $server->ask('GET /')->body, qr/new EventSource/, 'the page';
+    my $ann  = stream( $server, '/events?user=ann', qr/retry: 1000\n\n/, 1 );
+    my $bob  = stream( $server, '/events?user=bob', qr/retry: 1000\n\n/, 2 );
+    my $in   = '';
+    my $tell = sub { return $server->ask( 'POST /tell/ann', @FORM, \'text=gr%C3%BCn%0Adata' )->body };
+    ok until_true( 20, sub { $tell->(); ( $in .= $ann->some( 1, 0.2 ) ) =~ /^data: .*\n\n/m } ), 'a message';
+    like $in, qr/^data: gr\xc3\xbcn data\n\n/m, 'to one user';
+    is $bob->some( 1, 0.3 ),                             '',  'and not to the other';
+    is $server->ask('GET /events?user=Ann,bob')->status, 400, 'a channel is chosen by the application';
+};
+
+example 'mojolicious-live' => sub {
+    my $server = shift;
+    like $server->ask('GET /')->body, qr/new EventSource/, 'the page';
+    my $stream = stream( $server, '/progress/17', qr/data: 0\n\n/, 1 );
+    my $in     = '';
+    my $tell   = sub { return $server->ask( 'POST /progress/17', @FORM, \"percent=$_[0]" )->body };
+    ok until_true( 20, sub { $tell->(50); ( $in .= $stream->some( 1, 0.2 ) ) =~ /^data: 50\n\n/m } ), '50 %';
+    is $tell->(100), "told\n", '100 %';
+    like read_until( $stream, qr/^data: 100\n\n/m ), qr/^data: 100\n\n/m, 'to the page';
+    is $server->ask( 'POST /progress/17', @FORM, \'percent=many' )->status, 400, 'no number';
+};
+
+example 'catalyst-live' => sub {
+    my $server = shift;
+    like $server->ask('GET /')->body, qr/new WebSocket/, 'the page';
+    my @ws = map { websocket( $server, '/votes' ) } 1, 2;
+    $ws[0]->text('yes');
+    is $_->next, 'text yes', 'a vote' for @ws;
+    $ws[1]->text('perhaps');
+    is $ws[1]->next, 'close 4000 yes or no', 'something else';
 };
 
 example dbi => sub {

@@ -137,6 +137,13 @@ sub value {
     return $result->{result}{value};
 }
 
+# The window that was opened last, or the one that all that follows is about
+sub window {
+    my ( $self, $session ) = @_;
+    $self->{session} = $session if defined $session;
+    return $self->{session};
+}
+
 # Chromium reads from descriptor 3 and writes to 4
 sub _exec {
     my ( $self, @command ) = @_;
