@@ -60,7 +60,9 @@ enum {
     ACCEPTS_PER_EVENT = 16,
     SPARE_SLOTS = 64,
     LOOK_AFTER_MS = 1,
-    MINUTE_MS = 60000
+    MINUTE_MS = 60000,
+    WEBSOCKETS_AHEAD =
+        16 /* requests about WebSockets in the queue, and two for each worker: the queue is for all */
 };
 
 /* After this time in the queue, the edge checks by a system call whether the client is still there. */
@@ -663,8 +665,10 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     if (e->retiring && !e->draining && sr_heir_step(ed))
         return false;
     buffered(ed);
-    if (ed->websockets && sr_websockets_wait(ed->websockets))
+    if (ed->websockets) {
+        ed->websockets->most = WEBSOCKETS_AHEAD + 2 * ed->n_workers;
         sr_websockets_step(ed->websockets);
+    }
     if (e->spools.due)
         sr_slowest_collect(e);
     if (sr_leased_waits(&e->leased))

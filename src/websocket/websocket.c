@@ -5,6 +5,7 @@
 #include "../live/clients.h"
 #include "eventhead.h"
 #include "wsask.h"
+#include "wscarrier.h"
 #include "wsevent.h"
 #include "wsread.h"
 
@@ -102,8 +103,7 @@ sr_websockets *sr_websockets_new(sr_engine *e, sr_live *live)
 static void forget(sr_websocket *ws)
 {
     sr_websockets *all = ws->all;
-    if (ws->errand)
-        sr_errand_end(all->engine, ws->errand);
+    sr_websocket_errand_over(ws);
     sr_link_remove(&ws->link);
     sr_link_remove(&ws->asking);
     sr_buffer_free(&ws->events);
@@ -125,9 +125,7 @@ void sr_websockets_stop(sr_websockets *all)
 {
     for (sr_link *l = all->list.next; l != &all->list; l = l->next) {
         sr_websocket *ws = SR_LIST_ENTRY(l, sr_websocket, link);
-        if (ws->errand)
-            sr_errand_end(all->engine, ws->errand);
-        ws->errand = NULL;
+        sr_websocket_errand_over(ws);
     }
 }
 
@@ -145,7 +143,7 @@ void sr_websockets_free(sr_websockets *all)
 
 void sr_websockets_step(sr_websockets *all)
 {
-    for (int n = 0; n < STEP && !sr_link_alone(&all->asking); n++) {
+    for (int n = 0; n < STEP && sr_websockets_wait(all); n++) {
         sr_websocket *ws = SR_LIST_ENTRY(all->asking.next, sr_websocket, asking);
         sr_link_remove(&ws->asking);
         if (ws->errand || sr_wscarrier_behind(ws))

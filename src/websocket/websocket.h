@@ -71,22 +71,23 @@ typedef struct sr_websocket {
     sr_exchange *carrier; /* NULL: it is over */
     sr_exchange *errand;  /* the request that the application has; NULL: none */
     sr_errand_for client;
-    uint8_t state;             /* sr_websocket_state */
-    bool streams;              /* its connection has others */
-    bool counted;              /* for --hold-per-client */
-    bool grip;                 /* the application sends control messages */
-    bool detached;             /* the application wants to hear nothing more */
-    bool accepted;             /* the application has answered OPEN, and so will be told of the end, */
-    bool told;                 /* which was done */
-    bool closed;               /* CLOSE of the client has come */
-    bool late;                 /* it has subscribed behind something that was published */
-    bool paused;               /* nothing is read: too much waits */
-    uint8_t prefix;            /* bytes of message_prefix */
-    uint8_t pings;             /* since the client was heard */
-    uint16_t code;             /* with which the client has closed */
-    uint32_t n_events;         /* in `events` */
-    uint32_t heard;            /* second at which bytes of the client have come */
-    uint32_t pinged;           /* second of the last ping */
+    uint8_t state;     /* sr_websocket_state */
+    bool streams;      /* its connection has others */
+    bool given;        /* the errand is in the queue, or a worker has it: counted in sr_websockets.given */
+    bool counted;      /* for --hold-per-client */
+    bool grip;         /* the application sends control messages */
+    bool detached;     /* the application wants to hear nothing more */
+    bool accepted;     /* the application has answered OPEN, and so will be told of the end, */
+    bool told;         /* which was done */
+    bool closed;       /* CLOSE of the client has come */
+    bool late;         /* it has subscribed behind something that was published */
+    bool paused;       /* nothing is read: too much waits */
+    uint8_t prefix;    /* bytes of message_prefix */
+    uint8_t pings;     /* since the client was heard */
+    uint16_t code;     /* with which the client has closed */
+    uint32_t n_events; /* in `events` */
+    uint32_t heard;    /* second at which bytes of the client have come */
+    uint32_t pinged;   /* second of the last ping */
     uint32_t second, messages; /* --websocket-rate: how many frames in that second */
     uint64_t owed;             /* bytes of answers that its client had not taken when the last one was sent */
     size_t memory;             /* counted in sr_websockets.memory */
@@ -112,6 +113,8 @@ typedef struct sr_websockets {
     sr_link list;                                 /* all */
     sr_link asking; /* those with events to tell and no errand, and those that may have to be freed */
     uint64_t n;     /* begun so far */
+    uint32_t given,
+        most; /* errands in the queue or with workers; at most, set by the owner. The others wait in `asking` */
     size_t memory;
     sr_buffer out;   /* scratch: frames for one client */
     sr_buffer pongs; /* scratch: those that answer what has just been read */
@@ -148,7 +151,7 @@ bool sr_websocket_data(sr_websocket *ws, char *at, size_t len, bool ended);
 /* Whether events, or an end, wait for sr_websockets_step. */
 static inline bool sr_websockets_wait(const sr_websockets *all)
 {
-    return !sr_link_alone(&all->asking);
+    return !sr_link_alone(&all->asking) && all->given < all->most;
 }
 void sr_websockets_step(sr_websockets *all);
 

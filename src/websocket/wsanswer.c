@@ -38,8 +38,7 @@ static void reply_free(sr_websocket *ws)
 /* Frees the errand: the application may be asked again. */
 static void errand_over(sr_websocket *ws)
 {
-    sr_errand_end(ws->all->engine, ws->errand);
-    ws->errand = NULL;
+    sr_websocket_errand_over(ws);
     sr_websocket_ask(ws);
 }
 

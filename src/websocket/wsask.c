@@ -57,4 +57,6 @@ void sr_wsask(sr_websocket *ws)
     if (e->config.trusted.n)
         task.forwarded = sr_client_forwarded(e, x, r, task.base);
     all->ask(all->with, &task);
+    ws->given = ws->errand && ws->errand->number; /* others wait in a lane, or were refused */
+    all->given += ws->given;
 }

@@ -16,6 +16,16 @@ bool sr_websocket_count(sr_websocket *ws)
     return ws->all->memory <= SR_WEBSOCKETS_MEMORY;
 }
 
+void sr_websocket_errand_over(sr_websocket *ws)
+{
+    if (!ws->errand)
+        return;
+    ws->all->given -= ws->given;
+    ws->given = false;
+    sr_errand_end(ws->all->engine, ws->errand);
+    ws->errand = NULL;
+}
+
 /* --- the end --- */
 
 /* The application has accepted it, and is told once. */
@@ -41,10 +51,8 @@ void sr_wscarrier_over(sr_websocket *ws)
     sr_buffer_free(&ws->early);
     free(ws->alive);
     ws->alive = NULL;
-    if (ws->errand && !ws->accepted && sr_errand_take_back(all->engine, ws->errand)) {
-        sr_errand_end(all->engine, ws->errand);
-        ws->errand = NULL;
-    }
+    if (ws->errand && !ws->accepted && sr_errand_take_back(all->engine, ws->errand))
+        sr_websocket_errand_over(ws);
     tell_end(ws);
     sr_websocket_count(ws);
     sr_websocket_ask(ws);

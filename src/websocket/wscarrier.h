@@ -48,6 +48,9 @@ void sr_wscarrier_over(sr_websocket *ws);
 /* The latter. Returns the exchange. */
 sr_exchange *sr_wscarrier_release(sr_websocket *ws);
 
+/* Frees the errand; the request is abandoned if it is not over. */
+void sr_websocket_errand_over(sr_websocket *ws);
+
 /* sr_websockets_step is to look at it. */
 static inline void sr_websocket_ask(sr_websocket *ws)
 {

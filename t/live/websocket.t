@@ -339,6 +339,16 @@ subtest 'a client that sends more than the application takes' => sub {
     $server->stop;
 };
 
+subtest 'more WebSockets than the queue has room' => sub {
+    $server = start_server( $APP, qw(--hold --workers 1 --max-queue 30) );
+    my @ws = map { ws('/echo') } 1 .. 80;
+    $ws[0]->text('slow');
+    $_->text('x') for @ws[ 1 .. 79 ];
+    is $server->ask('GET /page')->status, 200, 'other requests find room';
+    is join( ',', map { $_->next } @ws ), join( ',', 'text slow', ('text x') x 79 ), 'all are answered';
+    $server->stop;
+};
+
 subtest 'pings' => sub {
     $server = start_server( $APP, qw(--hold --workers 1 --websocket-ping 1) );
     my $ws = ws('/log-ping');
