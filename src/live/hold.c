@@ -20,17 +20,26 @@ typedef struct answer {
     bool close;
 } answer;
 
+/* What was published while the application was still sending its response: its client may have seen the first bytes of that. */
+typedef enum early_end { EARLY_OPEN, EARLY_CLOSED, EARLY_ANSWERED, EARLY_SLOW, EARLY_OVER } early_end;
+
+typedef struct early {
+    sr_buffer fields, body; /* of a stream: its bytes are the body */
+    int status;
+} early;
+
 typedef struct sr_hold {
     sr_subscriber subscriber; /* must be first */
     sr_live *live;
     sr_exchange *exchange;
-    answer *answer; /* of Grip-Hold: response; NULL: it is a stream. Owned */
-    char *lines;    /* the Grip fields, until they are obeyed; owned */
-    uint32_t lines_len;
-    uint32_t seconds; /* of Grip-Keep-Alive, 0: nothing is sent; or of Grip-Timeout */
-    uint32_t sent_at; /* second at which something was sent */
-    uint16_t content; /* bytes of what keeps the connection alive: */
-    bool counted;     /* for its client */
+    answer *answer;    /* of Grip-Hold: response; NULL: it is a stream. Owned */
+    early *early;      /* NULL: nothing was. Owned, until it is kept */
+    uint32_t seconds;  /* of Grip-Keep-Alive, 0: nothing is sent; or of Grip-Timeout */
+    uint32_t sent_at;  /* second at which something was sent */
+    uint16_t content;  /* bytes of what keeps the connection alive: */
+    bool counted;      /* for its client */
+    bool kept;         /* the application's response is complete */
+    uint8_t early_end; /* early_end: how it ends when it would be kept */
     char data[];
 } sr_hold;
 
@@ -42,6 +51,22 @@ static sr_hold *hold_of(const sr_exchange *x)
 static const sr_protocol *real(const sr_exchange *x)
 {
     return x->conn->protocol;
+}
+
+static void early_free(early *early)
+{
+    if (!early)
+        return;
+    sr_buffer_free(&early->fields);
+    sr_buffer_free(&early->body);
+    free(early);
+}
+
+static early *early_take(sr_hold *h)
+{
+    early *taken = h->early;
+    h->early = NULL;
+    return taken;
 }
 
 void sr_hold_over(sr_live *live, sr_exchange *x)
@@ -57,7 +82,7 @@ void sr_hold_over(sr_live *live, sr_exchange *x)
         sr_buffer_free(&h->answer->body);
         free(h->answer);
     }
-    free(h->lines);
+    early_free(h->early);
     free(h);
 }
 
@@ -154,6 +179,26 @@ static void put(sr_engine *e, sr_hold *h, sr_bytes bytes)
         x->protocol->settle(e, x);
 }
 
+/* For sr_hold_keep. */
+static void remember(sr_engine *e, sr_hold *h, const sr_item_view *item)
+{
+    bool is_response = h->answer;
+    if (h->early_end)
+        return;
+    early *all = h->early ? h->early : (h->early = calloc(1, sizeof *all));
+    if (!all || sr_buffer_len(&all->body) > e->config.hold_buffer ||
+        !sr_buffer_add_bytes(&all->fields, item->fields) ||
+        !sr_buffer_add_bytes(&all->body, is_response ? item->body : item->stream)) {
+        h->early_end = is_response ? EARLY_OVER : EARLY_SLOW;
+        return;
+    }
+    all->status = item->status;
+    if (is_response)
+        h->early_end = EARLY_ANSWERED;
+    else if (item->has & SR_ITEM_STREAM_CLOSE)
+        h->early_end = EARLY_CLOSED;
+}
+
 static void deliver(sr_live *live, sr_subscriber *s, const sr_publication *p)
 {
     sr_engine *e = live->engine;
@@ -164,7 +209,9 @@ static void deliver(sr_live *live, sr_subscriber *s, const sr_publication *p)
         return;
     sr_counters_add(&e->row->counters.delivered, 1);
     x->messages++;
-    if (h->answer) {
+    if (!h->kept) {
+        remember(e, h, item);
+    } else if (h->answer) {
         release(h);
         respond(e, x, item->status, item->fields, item->body, false);
     } else if (item->has & SR_ITEM_STREAM_CLOSE) {
@@ -179,7 +226,11 @@ static void deliver(sr_live *live, sr_subscriber *s, const sr_publication *p)
 
 static void leave(sr_live *live, sr_subscriber *s)
 {
-    finish(live->engine, (sr_hold *)s);
+    sr_hold *h = (sr_hold *)s;
+    if (h->kept)
+        finish(live->engine, h);
+    else if (!h->early_end)
+        h->early_end = EARLY_OVER;
 }
 
 static void due(sr_live *live, sr_subscriber *s)
@@ -318,11 +369,18 @@ static bool prepared(sr_hold *h, const sr_grip *g, const sr_buffer *content)
     if (h->content)
         memcpy(h->data, sr_buffer_at(content), h->content);
     h->seconds = g->hold == SR_GRIP_STREAM ? g->keep_alive : g->timeout;
-    h->lines_len = (uint32_t)g->lines.len;
-    if (!(h->lines = malloc(g->lines.len)))
-        return false;
-    memcpy(h->lines, g->lines.at, g->lines.len);
     return g->hold == SR_GRIP_STREAM || (h->answer = calloc(1, sizeof *h->answer));
+}
+
+/* False: it is late, or there is no memory. */
+static bool subscribed(sr_live *live, sr_hold *h, sr_bytes at)
+{
+    sr_bytes value = {NULL, 0};
+    sr_grip_channel channel;
+    bool ok = true;
+    while (ok && sr_grip_next(&at, &value, &channel))
+        ok = sr_subscribe(live, &h->subscriber, channel.name, channel.prev_id) == SR_SUBSCRIBED;
+    return ok;
 }
 
 bool sr_hold_has(const sr_exchange *x)
@@ -358,21 +416,10 @@ sr_hold_result sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines)
             sr_hold_over(live, x);
         return refused(e, x, why);
     }
+    if (!subscribed(live, h, g.lines))
+        h->early_end = EARLY_OVER;
     x->protocol = &holding;
     return SR_HOLD_BEGUN;
-}
-
-/* False: it is late, or there is no memory. */
-static bool subscribed(sr_live *live, sr_hold *h)
-{
-    sr_bytes at = sr_bytes_of(h->lines, h->lines_len), value = {NULL, 0};
-    sr_grip_channel channel;
-    bool ok = true;
-    while (ok && sr_grip_next(&at, &value, &channel))
-        ok = sr_subscribe(live, &h->subscriber, channel.name, channel.prev_id) == SR_SUBSCRIBED;
-    free(h->lines);
-    h->lines = NULL;
-    return ok;
 }
 
 /* A client that is gone without a word is noticed in the end. */
@@ -380,6 +427,24 @@ static void keep_alive(const sr_conn *c)
 {
     int on = 1;
     setsockopt(c->source.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+/* What was published already leaves nothing to be kept. */
+static void end_early(sr_engine *e, sr_hold *h)
+{
+    sr_exchange *x = h->exchange;
+    early *was = early_take(h);
+    if (h->early_end == EARLY_SLOW) {
+        drop(e, h);
+    } else if (h->early_end == EARLY_ANSWERED) {
+        release(h);
+        respond(e, x, was->status, bytes_of(&was->fields), bytes_of(&was->body), false);
+    } else {
+        if (was && !h->answer)
+            real(x)->piece(e, x, bytes_of(&was->body), false);
+        finish(e, h);
+    }
+    early_free(was);
 }
 
 void sr_hold_keep(sr_live *live, sr_exchange *x)
@@ -398,19 +463,23 @@ void sr_hold_keep(sr_live *live, sr_exchange *x)
         sr_conn_close(e, c, c->why);
         return;
     }
-    if (live->draining || !subscribed(live, h)) {
-        finish(e, h);
+    h->kept = true;
+    if (live->draining || h->early_end) {
+        end_early(e, h);
         return;
     }
     h->sent_at = sr_live_second(live);
     sr_timer_set(live, &h->subscriber, h->seconds);
-    if (c->state == SR_CONN_STREAMS) {
-        if (x->protocol->output(x))
-            x->protocol->settle(e, x);
-        return;
+    if (c->state != SR_CONN_STREAMS) {
+        c->state = SR_CONN_HELD;
+        keep_alive(c);
     }
-    c->state = SR_CONN_HELD;
-    keep_alive(c);
-    if (!x->protocol->output(x) || x->protocol->settle(e, x))
+    if (x->protocol->output(x) && !x->protocol->settle(e, x))
+        return;
+    if (c->state == SR_CONN_HELD)
         sr_conn_watch(e, c, EPOLLRDHUP | (c->out ? EPOLLOUT : 0));
+    early *was = early_take(h);
+    if (was)
+        put(e, h, bytes_of(&was->body));
+    early_free(was);
 }

@@ -7,7 +7,8 @@
  *              alive, until an item says "close", the client goes, or the edge stops.
  *   response   nothing was sent. The first item with a response answers the request, or that of the application when Grip-Timeout is over.
  *
- * From sr_hold_begin to sr_hold_keep the worker sends its response, which goes through here (sr_exchange.protocol). Behind that the
+ * From sr_hold_begin to sr_hold_keep the worker sends its response, which goes through here (sr_exchange.protocol). Its client has
+ * subscribed already, and may know: what is published meanwhile is kept, up to --hold-buffer, and sent behind it. Behind that the
  * exchange has no slot and no worker; a connection with one exchange at a time is in SR_CONN_HELD.
  *
  * Owner: the exchange (sr_exchange.held).
