@@ -66,10 +66,11 @@ FUZZ_TARGET(logformat)
     sr_logitem *items = sr_logformat_items(f, &count);
     for (size_t i = 0; i < count; i++)
         MUST(sr_logformat_has(f, items[i].kind));
-    lines(f, &v, plain, (sr_logoutcome){200, 5, 300, SECOND, 0, -1, false, true, 1, 3}, 1700000000 * SECOND);
+    lines(f, &v, plain, (sr_logoutcome){200, 5, 300, SECOND, 0, -1, false, true, 1, 3, -1, 0},
+          1700000000 * SECOND);
     lines(f, &v, plain,
           (sr_logoutcome){0, SR_LOG_BYTES_UNKNOWN, SR_LOG_BYTES_UNKNOWN, -1, INT64_MAX, 1, true, false,
-                          SR_LOG_NTH_UNKNOWN, 0},
+                          SR_LOG_NTH_UNKNOWN, 0, INT64_MAX, 9},
           -1);
     sr_response_value(v.all, SR_BYTES("Host"));
     sr_logformat_free(f);

@@ -484,7 +484,7 @@ CODE:
         sr_message_kind kind;
     } whats[] = {{"log", SR_MESSAGE_LOG}, {"retire", SR_MESSAGE_RETIRE}, {"legacy", SR_MESSAGE_LEGACY},
                  {"errors", SR_MESSAGE_ERRORS}, {"keys", SR_MESSAGE_KEYS},
-                 {"publish", SR_MESSAGE_PUBLISH}};
+                 {"publish", SR_MESSAGE_PUBLISH}, {"channels", SR_MESSAGE_CHANNELS}};
     sr_message note = {.kind = 0};
     for (size_t i = 0; i < sizeof whats / sizeof whats[0]; i++)
         if (strEQ(what, whats[i].name))
@@ -492,6 +492,13 @@ CODE:
     if (!note.kind)
         croak("Sirius::Edge::Shared->pass: '%s' is not a message for an edge", what);
     RETVAL = sr_door_send(line, &note, &fd, 1, false) == 0;
+OUTPUT:
+    RETVAL
+
+int
+page(sirius_class class)
+CODE:
+    RETVAL = sr_memfile("sirius-page", NULL, 0, false);
 OUTPUT:
     RETVAL
 

@@ -117,6 +117,7 @@ static SV *element(pTHX_ AV *av, SSize_t i)
 static sr_logoutcome outcome(pTHX_ SV *status, SV *length, SV *microseconds)
 {
     sr_logoutcome outcome = {.body_bytes = SR_LOG_BYTES_UNKNOWN,
+                             .held_ns = -1,
                              .bytes = SR_LOG_BYTES_UNKNOWN,
                              .total_ns = nanoseconds(aTHX_ microseconds, 1000, -1),
                              .queue_ns = -1,

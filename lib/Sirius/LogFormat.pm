@@ -97,9 +97,11 @@ The following items have a value only in the access log of the server itself; el
   %O            all bytes sent, including the head
   %{queue}D     microseconds that the request waited for a worker, and before that in a trusted proxy (X-Request-Start)
   %{app}D       microseconds in the application
+  %{held}D      microseconds that the connection was held for the application (--hold)
   %X            state of the connection after the response: X cut off, + kept open, - closed
   %k            number of earlier requests on the connection
   %{stream}x       number of the stream, with HTTP/2
+  %{messages}x     messages that a held connection was sent
   %{request-id}x   X-Request-Id of a trusted proxy, else an id that the server makes
   %{traceparent}x  traceparent (W3C Trace Context), if it is valid
   %{refused}x      why the server refused the request: the rule of the protocol that it has broken, else as the next one

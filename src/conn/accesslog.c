@@ -46,10 +46,20 @@ static bool wanted(const sr_accesslog *log, const sr_logoutcome *outcome)
            (!log->errors_only || outcome->status >= 400 || outcome->aborted);
 }
 
+/* For which it is held, or was until now, at most 49 days; -1: it was not. */
+static int64_t held_ns(const sr_engine *e, const sr_exchange *x)
+{
+    if (!x->held_at)
+        return -1;
+    int64_t held = ((uint32_t)(e->now / SR_MILLISECOND) - x->held_at) * SR_MILLISECOND;
+    return held < e->now - x->ready_at ? held : e->now - x->ready_at;
+}
+
 static sr_logoutcome outcome_of(const sr_engine *e, const sr_exchange *x, bool aborted)
 {
     const sr_conn *c = x->conn;
     bool given = x->ready_at && x->given_at;
+    int64_t held = held_ns(e, x), back_at = held < 0 ? x->back_at : e->now - held;
     uint64_t sent = c->sent - x->sent_from, head = x->status && x->head_bytes < sent ? x->head_bytes : sent;
     return (sr_logoutcome){
         .status = (int)x->status,
@@ -57,11 +67,13 @@ static sr_logoutcome outcome_of(const sr_engine *e, const sr_exchange *x, bool a
         .body_bytes = sent - head,
         .total_ns = x->ready_at ? e->now - x->ready_at : 0,
         .queue_ns = given ? x->given_at - x->ready_at + x->before_ns : -1,
-        .app_ns = given ? (x->back_at > x->given_at ? x->back_at : e->now) - x->given_at : -1,
+        .app_ns = given ? (back_at > x->given_at ? back_at : e->now) - x->given_at : -1,
         .aborted = aborted,
         .kept = c->state == SR_CONN_STREAMS || (c->state == SR_CONN_FLUSH && !c->close_after),
         .nth = c->requests ? c->requests - 1 : 0,
         .stream = x->stream_number,
+        .held_ns = held,
+        .messages = x->messages,
     };
 }
 

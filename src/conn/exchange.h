@@ -68,6 +68,8 @@ typedef struct sr_exchange {
     void *
         held; /* of the application, private to src/live and its users; NULL: it is not. sr_engine.released frees it */
     uint32_t messages; /* that were sent to it while it was held */
+    uint32_t
+        held_at; /* low bits of the monotonic ms since which it is or was held; 0: it was not. In a gap: each exchange clears all members */
     sr_buffer *values; /* values of the request that its log line needs later (accesslog.h). Owned */
 } sr_exchange;
 
@@ -97,6 +99,13 @@ static inline void sr_exchange_drop_request(sr_exchange *x)
 {
     if (x->parse || x->body)
         sr_exchange_free_request(x);
+}
+
+/* The application leaves it with the edge. */
+static inline void sr_exchange_hold(sr_exchange *x, int64_t now)
+{
+    uint32_t ms = (uint32_t)(now / SR_MILLISECOND);
+    x->held_at = ms ? ms : UINT32_MAX;
 }
 
 /* Whether the client is given all of the response that its head has promised, and will know it. */

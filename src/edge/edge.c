@@ -24,6 +24,7 @@
 #include "../share/door.h"
 #include "../websocket/wscarrier.h"
 #include "calls.h"
+#include "census.h"
 #include "crew.h"
 #include "deliver.h"
 #include "dispatch.h"
@@ -362,6 +363,8 @@ static void order(sr_edge *ed)
         sr_keys_line(ed, fds[--n]);
     else if (note.kind == SR_MESSAGE_PUBLISH && n > 0)
         sr_publish_file(ed, fds[0]);
+    else if (note.kind == SR_MESSAGE_CHANNELS && n > 0)
+        sr_census_file(ed, fds[0]);
     while (n > 0)
         close(fds[--n]);
 }

@@ -208,7 +208,7 @@ static void deliver(sr_live *live, sr_subscriber *s, const sr_publication *p)
     if (!(item->has & (h->answer ? SR_ITEM_RESPONSE : SR_ITEM_STREAM | SR_ITEM_STREAM_CLOSE)))
         return;
     sr_counters_add(&e->row->counters.delivered, 1);
-    x->messages++;
+    x->messages += !(item->has & SR_ITEM_STREAM_CLOSE);
     if (!h->kept) {
         remember(e, h, item);
     } else if (h->answer) {
@@ -454,6 +454,7 @@ void sr_hold_keep(sr_live *live, sr_exchange *x)
     sr_hold *h = hold_of(x);
     x->protocol = real(x);
     x->back_at = e->now;
+    sr_exchange_hold(x, e->now);
     x->is_own = true; /* the time that it is held is no latency */
     sr_deadline_clear_exchange(e, x);
     if (e->joined.of == c)

@@ -124,6 +124,10 @@ static bool add_late(const sr_logformat *f, const sr_logitem *item, const sr_log
         return add_duration(f, outcome->queue_ns, item->unit, out);
     case SR_LOG_APP:
         return add_duration(f, outcome->app_ns, item->unit, out);
+    case SR_LOG_HELD:
+        return add_duration(f, outcome->held_ns, item->unit, out);
+    case SR_LOG_MESSAGES:
+        return outcome->held_ns < 0 ? add_unknown(f, out) : sr_logtext_number(out, outcome->messages);
     case SR_LOG_CONNECTION: {
         const char *how = outcome->aborted ? "X" : outcome->kept ? "+" : "-";
         return f->json ? sr_logtext_json(out, sr_bytes_of(how, 1)) : sr_buffer_add(out, how, 1);

@@ -48,13 +48,15 @@ typedef enum sr_logkind {
     SR_LOG_CONNECTION,   /* %X: X cut, + kept, - closed */
     SR_LOG_NTH,          /* %k */
     SR_LOG_STREAM,       /* %{stream}x, of HTTP/2 */
+    SR_LOG_HELD,         /* %{held}D */
+    SR_LOG_MESSAGES,     /* %{messages}x */
 } sr_logkind;
 
 typedef struct sr_logitem {
     sr_logkind kind;
     char letter;   /* SR_LOG_CUSTOM */
     sr_bytes name; /* as the format has it; lives as long as the program */
-    int64_t unit;  /* SR_LOG_DURATION, _QUEUE, _APP */
+    int64_t unit;  /* SR_LOG_DURATION, _QUEUE, _APP, _HELD */
     void *aux;     /* the caller's, for a fast `get`; NULL at first, never freed here */
     struct sr_logtime *time;
 } sr_logitem;
@@ -101,8 +103,10 @@ typedef struct sr_logoutcome {
     uint64_t body_bytes, bytes;         /* SR_LOG_BYTES_UNKNOWN */
     int64_t total_ns, queue_ns, app_ns; /* below 0: unknown */
     bool aborted, kept;
-    uint32_t nth;    /* request of its connection, from 0; SR_LOG_NTH_UNKNOWN */
-    uint32_t stream; /* 0: there is none */
+    uint32_t nth;      /* request of its connection, from 0; SR_LOG_NTH_UNKNOWN */
+    uint32_t stream;   /* 0: there is none */
+    int64_t held_ns;   /* below 0: it was not held */
+    uint32_t messages; /* that it was sent while it was held */
 } sr_logoutcome;
 
 /*

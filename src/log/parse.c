@@ -63,14 +63,24 @@ static const struct block {
     sr_logkind kind;
     int64_t unit;
 } blocks[] = {
-    {'i', false, NULL, SR_LOG_IN, 0},          {'o', false, NULL, SR_LOG_OUT, 0},
-    {'t', false, NULL, SR_LOG_TIME, 0},        {'e', true, NULL, SR_LOG_ENV, 0},
-    {'r', true, "uri", SR_LOG_URI, 0},         {'x', true, "request-id", SR_LOG_REQUEST_ID, 0},
-    {'x', true, "stream", SR_LOG_STREAM, 0},   {'x', true, "traceparent", SR_LOG_TRACEPARENT, 0},
-    {'x', true, "refused", SR_LOG_REFUSED, 0}, {'x', true, "refused-by", SR_LOG_REFUSED_BY, 0},
-    {'x', true, NULL, SR_LOG_TLS, 0},          {'T', true, "s", SR_LOG_DURATION, 1e9},
-    {'T', true, "ms", SR_LOG_DURATION, 1e6},   {'T', true, "us", SR_LOG_DURATION, 1e3},
-    {'D', true, "queue", SR_LOG_QUEUE, 1e3},   {'D', true, "app", SR_LOG_APP, 1e3},
+    {'i', false, NULL, SR_LOG_IN, 0},
+    {'o', false, NULL, SR_LOG_OUT, 0},
+    {'t', false, NULL, SR_LOG_TIME, 0},
+    {'e', true, NULL, SR_LOG_ENV, 0},
+    {'r', true, "uri", SR_LOG_URI, 0},
+    {'x', true, "request-id", SR_LOG_REQUEST_ID, 0},
+    {'x', true, "stream", SR_LOG_STREAM, 0},
+    {'x', true, "traceparent", SR_LOG_TRACEPARENT, 0},
+    {'x', true, "refused", SR_LOG_REFUSED, 0},
+    {'x', true, "refused-by", SR_LOG_REFUSED_BY, 0},
+    {'x', true, "messages", SR_LOG_MESSAGES, 0},
+    {'x', true, NULL, SR_LOG_TLS, 0},
+    {'T', true, "s", SR_LOG_DURATION, 1e9},
+    {'T', true, "ms", SR_LOG_DURATION, 1e6},
+    {'T', true, "us", SR_LOG_DURATION, 1e3},
+    {'D', true, "queue", SR_LOG_QUEUE, 1e3},
+    {'D', true, "app", SR_LOG_APP, 1e3},
+    {'D', true, "held", SR_LOG_HELD, 1e3},
 };
 
 #define EACH(table, entry) (size_t entry = 0; entry < sizeof table / sizeof *table; entry++)

@@ -44,7 +44,8 @@ typedef enum sr_message_kind {
     SR_MESSAGE_ERRORS, /* the error log was opened anew: use this as STDERR */
     SR_MESSAGE_KEYS, /* to an edge: keys come by this socket; to the keeper: send them there; of the keeper to an
                           edge: `bytes` bytes in this file are a set of keys (transport/keyset.h) */
-    SR_MESSAGE_PUBLISH, /* this file is an item (item.h) */
+    SR_MESSAGE_PUBLISH,  /* this file is an item (item.h) */
+    SR_MESSAGE_CHANNELS, /* to this file goes which channels there are (edge/census.h) */
 } sr_message_kind;
 
 typedef struct sr_message {

@@ -24,7 +24,7 @@ static void deliver(sr_live *live, sr_subscriber *s, const sr_publication *p)
     if (ws->state != SR_WEBSOCKET_OPEN || !(item->has & (SR_ITEM_TEXT | SR_ITEM_BINARY | SR_ITEM_WS_CLOSE)))
         return;
     sr_counters_add(&live->engine->row->counters.delivered, 1);
-    ws->carrier->messages++;
+    ws->carrier->messages += !(item->has & SR_ITEM_WS_CLOSE);
     if (item->has & SR_ITEM_WS_CLOSE) {
         sr_wscarrier_close(ws, item->code ? item->code : SR_CLOSE_NONE, content);
         return;

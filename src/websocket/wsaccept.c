@@ -148,6 +148,7 @@ bool sr_wsaccept(sr_websocket *ws)
 {
     sr_live *live = ws->all->live;
     ws->carrier->is_own = true; /* the time that it is open is no latency */
+    sr_exchange_hold(ws->carrier, ws->all->engine->now);
     if (!answer_client(ws))
         return false;
     ws->state = SR_WEBSOCKET_OPEN;

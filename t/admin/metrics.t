@@ -330,6 +330,31 @@ subtest 'HTTP/2' => sub {
         'connections and streams, now and in all';
 };
 
+sub of_hold {
+    my $snapshot = Sirius::Test::Snapshot->of;
+    $snapshot->{held} = { stream => 70, response => 3, websocket => 5 };
+    @{ $snapshot->{totals} }{qw(published unpublished delivered hold_slow hold_gaps)} = ( 9, 1, 400, 2, 6 );
+    return text($snapshot);
+}
+
+subtest 'Held connections' => sub {
+    my $samples = samples( of_hold() );
+    is_deeply {
+        map { $_ => $samples->{$_} } grep {/_(?:held|hold|publications|deliveries)_/} keys %$samples
+    },
+        {
+        'sirius_held_connections{kind="response"}'  => 3,
+        'sirius_held_connections{kind="stream"}'    => 70,
+        'sirius_held_connections{kind="websocket"}' => 5,
+        sirius_publications_total                   => 9,
+        sirius_publications_dropped_total           => 1,
+        sirius_deliveries_total                     => 400,
+        'sirius_hold_dropped_total{reason="gap"}'   => 6,
+        'sirius_hold_dropped_total{reason="slow"}'  => 2,
+        },
+        'how many, and what they were sent';
+};
+
 subtest 'TLS' => sub {
     my $samples = samples( of_tls() );
     is $samples->{sirius_tls_handshakes_total}, 33, 'handshakes';
@@ -388,7 +413,7 @@ subtest 'Commands beside the workers' => sub {
 
 subtest 'The manual' => sub {
     my %told = slurp('docs/OBSERVABILITY.md') =~ /^\| `(sirius_\w+)(?:\{[\w,]+\})?` \| (\w+) \|/mg;
-    my %are  = ( $text . of_beside() . of_edges() . of_http2() . of_lanes() . of_tls() )
+    my %are  = ( $text . of_beside() . of_edges() . of_hold() . of_http2() . of_lanes() . of_tls() )
         =~ /^# TYPE (\S+) (\S+)$/mg;
     is_deeply \%told, \%are, 'has all of them, of the right type, and no other';
     my %used = map { $_ => 1 }

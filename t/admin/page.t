@@ -145,6 +145,17 @@ subtest 'HTTP/2' => sub {
     show( { state => 'busy' }, {}, {}, {} );
 };
 
+subtest 'Held connections' => sub {
+    my $snapshot = Sirius::Test::Snapshot->of_edges( now => ++$now );
+    $snapshot->{held} = { stream => 4000, response => 2, websocket => 30 };
+    @{ $snapshot->{totals} }{qw(published delivered hold_slow)} = ( 12, 900, 7 );
+    rename spew( "$file.new", JSON::PP->new->utf8->encode($snapshot) ), $file or die $!;
+    ok comes(q{document.querySelector('#accepted').textContent.includes('Held now')}), 'how many';
+    like text('#accepted'), qr/Open now40Held now4,?032Published12Delivered900Held, but too slow7Floods/,
+        'and what they were sent';
+    show( { state => 'busy' }, {}, {}, {} );
+};
+
 # The cells of a row
 sub row {
     my ( $table, $row ) = @_;

@@ -46,12 +46,14 @@ static values request(void)
 }
 
 static const sr_logoutcome nothing = {.body_bytes = SR_LOG_BYTES_UNKNOWN,
+                                      .held_ns = -1,
                                       .bytes = SR_LOG_BYTES_UNKNOWN,
                                       .total_ns = -1,
                                       .queue_ns = -1,
                                       .app_ns = -1,
                                       .nth = SR_LOG_NTH_UNKNOWN};
 static const sr_logoutcome all = {.status = 200,
+                                  .held_ns = -1,
                                   .body_bytes = 1234,
                                   .bytes = 1400,
                                   .total_ns = 2345678901,
@@ -150,6 +152,11 @@ static void items(void)
     is_line("%s \"%{refused}x\"", &all, "200 \"no Host\"");
     is_line("%k %{stream}x", &all, "7 5");
     is_line("%{stream}x", &nothing, "-");
+    is_line("%{held}D %{messages}x", &nothing, "- -");
+    sr_logoutcome held = all;
+    held.held_ns = 1500000;
+    held.messages = 3;
+    is_line("%{held}D %{messages}x", &held, "1500 3");
     is_line("%h %a %l %u|%r|%m|%{uri}r|%H", &all,
             "127.0.0.1 127.0.0.1 - -|GET /a?b=c HTTP/1.1|GET|/a?b=c|HTTP/1.1");
     is_line("%U%q %v %V %p %P", &all, "/a?b=c localhost example.com 80 4711");

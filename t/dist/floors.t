@@ -61,7 +61,7 @@ my %ORDER = (
     websocket =>
         'base64 sha1 utf8 json opening wsframe wsevent wscontrol eventhead errand wscarrier wsread wsaccept wsorders wsanswer wsask websocket',
     edge =>
-        'lanerules holder log answer others turns lanes entry presence text calls report publish deliver crew files plain upgrade dispatch failures heir '
+        'lanerules holder log answer others turns lanes entry presence text calls census report publish deliver crew files plain upgrade dispatch failures heir '
         . 'keys limits slow mend stop edge keeper rights sandbox setup',
     xs =>
         'alone row ending hold input lazy envpool env logview logformat accesslog call turn requestid socket site file said log report text trim '

@@ -150,14 +150,23 @@ subtest 'A client that does not read' => sub {
 subtest 'A publisher that is killed' => sub {
     my $server = server(qw(--workers 2 --edges 2));
     my @all    = subscribers( $server, 4, '/stream/a' );
+    my %killed;
     for my $bytes ( 10, 60_000 ) {
         my $client = $server->connect;
         my $before = $server->board->{totals}{published};
         $client->send( request("GET /kill/a/1/1000000/$bytes") );
         until_true( 20, sub { $server->board->{totals}{published} > $before + 10 } );
-        my ($busy) = grep { $_->{state} eq 'busy' } @{ $server->board->{workers} };
+        my $busy;
+        until_true(
+            20,
+            sub {
+                ($busy)
+                    = grep { $_->{state} eq 'busy' && !$killed{ $_->{pid} }++ }
+                    @{ $server->board->{workers} };
+            }
+        );
         kill KILL => $busy->{pid};
-        is $client->response( patience => 20 )->status, 502, 'a worker';
+        is $client->response( patience => 60 )->status, 502, 'a worker';
     }
     publish( a => "after\n", close => 1 );
     my @bodies = map { $_->response( patience => 60 )->body } @all;

@@ -105,6 +105,14 @@ subtest 'HTTP/2' => sub {
     );
 };
 
+subtest 'Held connections' => sub {
+    my $status = status( 0, 0 );
+    $status->{held} = { stream => 40, response => 2, websocket => 8 };
+    is( ( lines($status) )[4], 'Connections  120 open, 110 idle, 3 waiting, 50 held', 'all of them' );
+    $status->{held} = { stream => 'x', response => {} };
+    is( ( lines($status) )[4], 'Connections  120 open, 110 idle, 3 waiting', 'what is no number is none' );
+};
+
 subtest 'Files of --static are requests, too' => sub {
     my @status = ( status( 2, 500 ), status( 0, 0 ) );
     @{ $_->{totals} }{qw(files)} = 3000 for @status;

@@ -354,8 +354,9 @@ function drawCounts(id, counts, names, alarms = []) {
     ]) : [['none', []]]);
 }
 
-function drawConnections({ totals, connections }) {
-    const floods = Object.values(totals.floods || {}).reduce((sum, count) => sum + count, 0);
+function drawConnections({ totals, connections, held }) {
+    const sum = of => Object.values(of || {}).reduce((all, count) => all + count, 0);
+    const floods = sum(totals.floods);
     fillTable(byId('accepted'), [
         ['Accepted', [show.count(totals.accepted)]],
         ...totals.given ? [['Moved to another edge', [show.count(totals.given)]]] : [],
@@ -365,6 +366,12 @@ function drawConnections({ totals, connections }) {
             ['HTTP/2, open now', [show.count(connections.http2)]],
             ['Streams now', [show.count(connections.streams)]],
         ] : [],
+        ...sum(held) || totals.published ? [
+            ['Held now', [show.count(sum(held))]],
+            ['Published', [show.count(totals.published)]],
+            ['Delivered', [show.count(totals.delivered)]],
+        ] : [],
+        ...totals.hold_slow ? [['Held, but too slow', [show.count(totals.hold_slow)], 'alarm']] : [],
         ...floods ? [['Floods over HTTP/2', [show.count(floods)], 'alarm']] : [],
     ]);
     drawCounts('closed', totals.closed, REASONS);

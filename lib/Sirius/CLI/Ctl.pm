@@ -14,8 +14,8 @@ use constant PATIENCE => 10;    # seconds to wait for an answer, without --wait
 # Exit statuses by the kind of failure
 my %STATUS = ( refused => 1, wrong => 2, unreachable => 3, timeout => 4 );
 
-my $COMMANDS = 'status, reload, stop, workers N or publish CHANNEL';
-my %COMMANDS = map { $_ => 1 } qw(publish reload status stop workers);
+my $COMMANDS = 'status, reload, stop, workers N, channels or publish CHANNEL';
+my %COMMANDS = map { $_ => 1 } qw(channels publish reload status stop workers);
 
 # Options of one command only
 my @PUBLISH = qw(close format id prev-id);
@@ -29,6 +29,7 @@ my @ROWS = (
         { typed => 'reload',          text => 'Load the new code and let new workers take over' },
         { typed => 'stop',            text => 'Finish the requests, then stop' },
         { typed => 'workers N',       text => 'Change the number of workers to N' },
+        { typed => 'channels',        text => 'Print the channels that have the most subscribers' },
         { typed => 'publish CHANNEL', text => 'Send STDIN to the held connections of CHANNEL' },
     ],
     [   'Options',
@@ -181,9 +182,10 @@ sub _show {
         return $answer->{ok} ? $self->DONE : $STATUS{refused};
     }
     my $text
-        = !$answer->{ok}    ? join "\n", grep { defined && length } @{$answer}{qw(error said)}
-        : $answer->{status} ? Sirius::CLI::Ctl::Status->text( $answer->{status} )
-        :                     $answer->{text};
+        = !$answer->{ok}      ? join "\n", grep { defined && length } @{$answer}{qw(error said)}
+        : $answer->{status}   ? Sirius::CLI::Ctl::Status->text( $answer->{status} )
+        : $answer->{channels} ? Sirius::CLI::Ctl::Status->channels($answer)
+        :                       $answer->{text};
     utf8::encode($text);
     return $self->fail( $STATUS{refused}, $text ) if !$answer->{ok};
     print "$text\n";
@@ -244,6 +246,11 @@ Stops gracefully, as C<TERM> does. With C<--wait> the command returns when the s
 
 Changes the number of workers to I<N>, as C<TTIN> and C<TTOU> do in steps of one. With C<--wait> the command returns when all of
 them are serving.
+
+=item B<channels>
+
+Prints the channels to which held connections listen, those with the most subscribers first: 256 of each edge; their subscribers, and how
+many messages were published since there is one.
 
 =item B<publish> I<CHANNEL>
 

@@ -5,20 +5,30 @@ use warnings;
 
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
+use Sirius::Control::Channels;
 use Sirius::OS::Title;
 use Sirius::Profile::Collector;
 use Sys::Hostname ();
 
-use constant LOOK => 0.05;    # seconds between two checks for those who wait
+use constant LOOK       => 0.05;    # seconds between two checks for those who wait
+use constant HOLDS_NONE => 'the server holds no connections: start it with --hold';
 
 my %COMMAND = (
-    figures => \&_figures,
-    profile => \&_profile,
-    publish => \&_publish,
-    reload  => \&_reload,
-    status  => \&_status,
-    stop    => \&_stop,
-    workers => \&_workers,
+    channels => \&_channels,
+    figures  => \&_figures,
+    profile  => \&_profile,
+    publish  => \&_publish,
+    reload   => \&_reload,
+    status   => \&_status,
+    stop     => \&_stop,
+    workers  => \&_workers,
+);
+
+# The answer, once that is possible
+my %DONE = (
+    channels => sub { $_[1]->done                       && $_[1]->answer },
+    drained  => sub { $_[0]->_drained                   && $_[0]->_reloaded( $_[1] ) },
+    workers  => sub { $_[1]{workers} == $_[0]->_serving && $_[1] },
 );
 
 # Answers the clients that use --wait once their condition holds
@@ -27,9 +37,9 @@ sub act {
     my @still;
     for my $entry ( @{ $self->{later} } ) {
         my ( $what, $reply, $answer ) = @$entry;
-        my $done = $what eq 'drained' ? $self->_drained : $answer->{workers} == $self->_serving;
-        if ($done) { $reply->( $what eq 'drained' ? $self->_reloaded($answer) : $answer ) }
-        else       { push @still, $entry }
+        my $done = $DONE{$what}->( $self, $answer );
+        if   ($done) { $reply->($done) }
+        else         { push @still, $entry }
     }
     $self->{later} = \@still;
     $self->_take_samples if $self->_profiles;
@@ -75,6 +85,13 @@ sub stopped {
     my $self = shift;
     $_->( { ok => 1, text => 'stopped' } ) for splice @{ $self->{stops} };
     return;
+}
+
+# Edges answer when they come to it
+sub _channels {
+    my ( $self, $request, $reply ) = @_;
+    return $reply->( { ok => 0, error => HOLDS_NONE } ) if !$self->{conf}{hold};
+    return $self->later( channels => $reply, Sirius::Control::Channels->new( $self->{edge}->channels ) );
 }
 
 # Whether the old generations are gone, the files of certificates are read, and no edge is about to take over
@@ -134,7 +151,7 @@ sub _publish {
     my $error
         = $self->{conf}{hold}
         ? $self->{edge}->publish( @{ $request->{items} } )
-        : 'the server holds no connections: start it with --hold';
+        : HOLDS_NONE;
     return $reply->(
         defined $error ? { ok => 0, status => 503, error => $error } : { ok => 1, text => 'Published' } );
 }
@@ -251,7 +268,7 @@ Sirius::Control::Commands - the commands of sirius ctl, as the supervisor runs t
 =head1 DESCRIPTION
 
 The commands of L<Sirius::CLI::Ctl>, as they arrive over the socket of L<Sirius::Control::Server>: C<status>,
-C<reload>, C<stop> and C<workers>, C<profile> of L<Sirius::CLI::Profile>, and C<publish> (L<Sirius::Control::HTTP>). An answer is a hash with C<ok> and C<text>, or with C<error> and, if a reload has
+C<channels>, C<reload>, C<stop> and C<workers>, C<profile> of L<Sirius::CLI::Profile>, and C<publish> (L<Sirius::Control::HTTP>). An answer is a hash with C<ok> and C<text>, or with C<error> and, if a reload has
 failed, C<said>: what the new generation has printed. With C<wait>, C<reload> is answered when the new generation
 serves, the old one is gone, the files of certificates are read and edges are renewed, which is a failure if those are not used or these
 were not, C<workers> when that many serve, and C<stop> at the very end.

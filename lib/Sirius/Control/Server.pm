@@ -25,9 +25,9 @@ use constant {
     REQUEST_MAX => 65536, # bytes
 };
 
-my %COMMANDS = map { $_ => 1 } qw(figures profile reload status stop workers);
+my %COMMANDS = map { $_ => 1 } qw(channels figures profile reload status stop workers);
 my $in       = JSON::PP->new->utf8->allow_nonref;
-my $out      = JSON::PP->new->canonical->allow_blessed->allow_unknown;         # bytes in and out: see _encode
+my $out      = JSON::PP->new->canonical->allow_blessed->allow_unknown;    # bytes in and out: see _encode
 
 sub act {
     my $self = shift;
@@ -336,7 +336,7 @@ sub _receive {
 sub _too_late {
     my ( $self, $client, $request, $from ) = @_;
     Sirius::Log->warn("ignored sirius ctl $request->{command} $from: it no longer waits for the answer")
-        if $request->{command} !~ /\A(?:figures|status)\z/;
+        if $request->{command} !~ /\A(?:channels|figures|status)\z/;
     return $self->_forget($client);
 }
 
@@ -393,6 +393,7 @@ most 64 KiB:
 
   {"command":"status"}
   {"command":"figures"}
+  {"command":"channels"}
   {"command":"reload","wait":true}
   {"command":"reload","abort":true}
   {"command":"stop","wait":true}

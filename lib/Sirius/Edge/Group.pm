@@ -61,6 +61,19 @@ sub bells {
 # Publishes the certificates and CRLs
 sub certificates_changed { return shift->{changed}->() }
 
+# Files to which edges write which channels there are (src/edge/census.h)
+sub channels {
+    my $self = shift;
+    my @files;
+    for my $place ( $self->running ) {
+        my $fd = Sirius::Edge::Shared->page;
+        next if $fd < 0;
+        my $file = Sirius::OS::Inherit->take_handle($fd);
+        push @files, $file if $place->pass( channels => $fd );
+    }
+    return @files;
+}
+
 # From now on each response says "Connection: close"
 sub close {
     my $self = shift;
@@ -705,6 +718,12 @@ The handles by which edges wake each other, in the order of their places.
 =head2 certificates_changed
 
 Tells those who show them.
+
+=head2 channels
+
+  my @files = $edges->channels;
+
+Asks all edges which channels there are. Their answers will be in these files, as F<src/edge/census.h> says.
 
 =head2 close
 

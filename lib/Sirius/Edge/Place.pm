@@ -290,7 +290,7 @@ Its number, by which workers find it.
   $place->pass( log => $fd ) or ...;
 
 Passes a descriptor to the process. C<log>: write the access log to it. C<retire>: pass the connections on to this end
-of a pair. C<legacy>: take connections from this end of a pair. C<publish>: this file is an item. False if the process does not read.
+of a pair. C<legacy>: take connections from this end of a pair. C<publish>: this file is an item. C<channels>: write to it which channels there are. False if the process does not read.
 
 =head2 pid
 

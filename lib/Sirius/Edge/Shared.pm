@@ -68,6 +68,12 @@ A listening socket to which workers connect to greet an edge.
 
 Tells all workers to end, because the last edge has ended.
 
+=head2 page
+
+  my $fd = Sirius::Edge::Shared->page;
+
+An empty file in memory, to which an edge can write; -1 with C<$!>.
+
 =head2 part
 
   Sirius::Edge::Shared->part( $sleepers, $common, $number );

@@ -153,7 +153,9 @@ subtest 'Exit status 1: the server says no' => sub {
 
 subtest 'Exit status 2: wrong usage, one line' => sub {
     my @case = (
-        [ qr/no command given: use status, reload, stop, workers N or publish CHANNEL/, '--control', 'x' ],
+        [   qr/no command given: use status, reload, stop, workers N, channels or publish CHANNEL/,
+            '--control', 'x'
+        ],
         [ qr/unknown command 'fly'/,                         '--control', 'x', 'fly' ],
         [ qr/unknown option --fly/,                          '--control', 'x', 'status', '--fly' ],
         [ qr/workers: the number of workers is missing/,     '--control', 'x', 'workers' ],

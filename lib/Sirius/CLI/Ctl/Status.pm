@@ -3,11 +3,19 @@ package Sirius::CLI::Ctl::Status;
 use strict;
 use warnings;
 
-use List::Util qw(max);
+use List::Util qw(max sum0);
 use POSIX      qw(strftime);
 use Sirius::Base::Text;
 
 use constant LINES => 5;    # of paths, and of exceptions
+
+sub channels {
+    my ( $class, $answer ) = @_;
+    my @rows = map { [ Sirius::Base::Text->harmless( $_->{name} ), @{$_}{qw(subscribers messages)} ] }
+        @{ $answer->{channels} };
+    my $sum = "$answer->{all} channels, $answer->{subscriptions} subscriptions";
+    return @rows ? _table( [qw(channel subscribers messages)], @rows ) . "\n$sum" : $sum;
+}
 
 sub text {
     my ( $class, $status ) = @_;
@@ -20,9 +28,10 @@ sub text {
         map { [ @{$_}{qw(number pid state)}, Sirius::Base::Text->age( $now - $_->{since} ) ] }
             @{ $status->{generations} } );
     my @edges = @{ $status->{edges} || [] };    # a server of an older version has none
+    my $held  = grep { _held($_) } @edges;
     $text .= "\n"
-        . _table( [qw(edge state age connections idle waiting wait accepted)],
-        map { _edge( $_, $now ) } @edges )
+        . _table( [ qw(edge state age connections idle), ( $held ? 'held' : () ), qw(waiting wait accepted) ],
+        map { _edge( $_, $now, $held ) } @edges )
         if @edges;
     my @lanes = @{ $status->{lanes} || [] };
     $text .= "\n"
@@ -84,11 +93,12 @@ sub _doing {
 }
 
 sub _edge {
-    my ( $edge, $now ) = @_;
+    my ( $edge, $now, $held ) = @_;
     my $since = $edge->{waiting_since};
     return [
-        @{$edge}{qw(pid state)},                Sirius::Base::Text->age( $now - $edge->{started} ),
-        @{$edge}{qw(connections idle waiting)}, $since ? Sirius::Base::Text->age( $now - $since ) : '-',
+        @{$edge}{qw(pid state)}, Sirius::Base::Text->age( $now - $edge->{started} ),
+        @{$edge}{qw(connections idle)}, ( $held ? _held($edge) : () ),
+        $edge->{waiting}, $since ? Sirius::Base::Text->age( $now - $since ) : '-',
         $edge->{accepted}
     ];
 }
@@ -109,6 +119,12 @@ sub _exceptions {
             $_->{count}
         ] } @last
         );
+}
+
+# Connections that it holds
+sub _held {
+    my $edge = shift;
+    return sum0 values %{ $edge->{held} || {} };
 }
 
 sub _lane {
@@ -175,6 +191,12 @@ What C<sirius ctl status> prints: the addresses, and a table each of generations
 comes from clients has its control characters escaped.
 
 =head1 METHODS
+
+=head2 channels
+
+  my $text = Sirius::CLI::Ctl::Status->channels($answer);
+
+Of an answer of L<Sirius::Control::Channels>, likewise.
 
 =head2 text
 

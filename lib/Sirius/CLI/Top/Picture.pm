@@ -3,7 +3,7 @@ package Sirius::CLI::Top::Picture;
 use strict;
 use warnings;
 
-use List::Util qw(max);
+use List::Util qw(max sum0);
 use POSIX      qw(strftime);
 use Sirius::Admin::Change;
 use Sirius::Base::Text;
@@ -79,10 +79,12 @@ sub _computing {
 }
 
 sub _connections {
-    my $connections = shift;
-    my %n           = map { $_ => _number( $connections->{$_} ) } qw(open idle waiting http2 streams);
-    my @words       = map {"$n{$_} $_"} qw(open idle waiting);
-    return @words, $n{http2} ? ( "$n{http2} with HTTP/2", "$n{streams} streams" ) : ();
+    my ( $connections, $held ) = @_;
+    my %n        = map      { $_ => _number( $connections->{$_} ) } qw(open idle waiting http2 streams);
+    my @words    = map      {"$n{$_} $_"} qw(open idle waiting);
+    my $held_now = sum0 map { _number($_) } values %$held;
+    return @words, $held_now ? "$held_now held" : (),
+        $n{http2} ? ( "$n{http2} with HTTP/2", "$n{streams} streams" ) : ();
 }
 
 sub _cut {
@@ -236,7 +238,8 @@ sub _summary {
     my $self   = shift;
     my $now    = $self->{now};
     my $change = $self->{change};
-    my ( $connections, $totals ) = map { ref eq 'HASH' ? $_ : {} } @{$now}{qw(connections totals)};
+    my ( $connections, $held, $totals )
+        = map { ref eq 'HASH' ? $_ : {} } @{$now}{qw(connections held totals)};
     my %states;
     $states{ _text( $_->{state} ) }++ for $self->_workers;
     my @states    = map                                    {"$states{$_} $_"} sort keys %states;
@@ -261,7 +264,7 @@ sub _summary {
         _labelled( Workers  => _number( $now->{wanted} ) . ' wanted', @states ),
         _labelled( Requests => $self->_requests,                      $self->_responses, "$sent/s sent" ),
         map( { _labelled( Edge => $self->_edge($_) ) } $self->_edges ),
-        _labelled( Connections => _connections($connections) ),
+        _labelled( Connections => _connections( $connections, $held ) ),
         _labelled( Latency     => $self->_times('latency') ),
         _labelled( Queue       => $self->_times('queue'), _number( $connections->{waiting} ) . ' in it' ),
         map( { _labelled( Lane => $self->_lane($_) ) } $self->_lanes ),
