@@ -71,23 +71,25 @@ typedef struct sr_websocket {
     sr_exchange *carrier; /* NULL: it is over */
     sr_exchange *errand;  /* the request that the application has; NULL: none */
     sr_errand_for client;
-    uint8_t state;     /* sr_websocket_state */
-    bool streams;      /* its connection has others */
-    bool given;        /* the errand is in the queue, or a worker has it: counted in sr_websockets.given */
-    bool counted;      /* for --hold-per-client */
-    bool grip;         /* the application sends control messages */
-    bool detached;     /* the application wants to hear nothing more */
-    bool accepted;     /* the application has answered OPEN, and so will be told of the end, */
-    bool told;         /* which was done */
-    bool closed;       /* CLOSE of the client has come */
-    bool late;         /* it has subscribed behind something that was published */
-    bool paused;       /* nothing is read: too much waits */
-    uint8_t prefix;    /* bytes of message_prefix */
-    uint8_t pings;     /* since the client was heard */
-    uint16_t code;     /* with which the client has closed */
-    uint32_t n_events; /* in `events` */
-    uint32_t heard;    /* second at which bytes of the client have come */
-    uint32_t pinged;   /* second of the last ping */
+    uint8_t state;  /* sr_websocket_state */
+    bool streams;   /* its connection has others */
+    bool given;     /* the errand is in the queue, or a worker has it: counted in sr_websockets.given */
+    bool counted;   /* for --hold-per-client */
+    bool grip;      /* the application sends control messages */
+    bool detached;  /* the application wants to hear nothing more */
+    bool accepted;  /* the application has answered OPEN, and so will be told of the end, */
+    bool told;      /* which was done */
+    bool closed;    /* CLOSE of the client has come */
+    bool late;      /* it has subscribed behind something that was published */
+    bool paused;    /* nothing is read: too much waits */
+    uint8_t prefix; /* bytes of message_prefix */
+    uint8_t pings;  /* since the client was heard */
+    uint16_t
+        broken; /* code for a rule that the client has broken, to be sent behind the answers to what it has sent before; 0: none */
+    uint16_t code;             /* with which the client has closed */
+    uint32_t n_events;         /* in `events` */
+    uint32_t heard;            /* second at which bytes of the client have come */
+    uint32_t pinged;           /* second of the last ping */
     uint32_t second, messages; /* --websocket-rate: how many frames in that second */
     uint64_t owed;             /* bytes of answers that its client had not taken when the last one was sent */
     size_t memory;             /* counted in sr_websockets.memory */

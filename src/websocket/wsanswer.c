@@ -82,6 +82,7 @@ static void answered(sr_websocket *ws)
         sr_wsorders(ws, in);
     if (opening && ws->carrier && ws->state == SR_WEBSOCKET_OPEN)
         early(ws);
+    sr_wsread_broken(ws);
     sr_wsread_resume(ws);
 }
 

@@ -101,30 +101,45 @@ static const char *reason_of(unsigned code)
                                       : "a frame is invalid";
 }
 
+void sr_wsread_broken(sr_websocket *ws)
+{
+    if (ws->carrier && ws->broken && !ws->errand && !sr_buffer_len(&ws->events))
+        fail(ws, ws->broken, reason_of(ws->broken));
+}
+
 bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len)
 {
     size_t used, max = ws->all->engine->config.websocket_max;
     ws->heard = sr_live_second(ws->all->live);
     ws->pings = 0;
     sr_buffer_reset(&ws->all->pongs);
-    while (len && !ws->closed) {
+    while (len && !ws->closed && !ws->broken) {
         sr_wsframe_result r = sr_wsframe_feed(&ws->frames, at, len, max, &used);
-        if (r == SR_WSFRAME_BAD)
-            return fail(ws, ws->frames.code, reason_of(ws->frames.code));
+        if (r == SR_WSFRAME_BAD) {
+            ws->broken = ws->frames.code;
+            break;
+        }
         if (r == SR_WSFRAME_MESSAGE && !message(ws))
             return false;
         at += used;
         len -= used;
     }
+    if (ws->broken && ws->state == SR_WEBSOCKET_CLOSING) { /* it does not come to CLOSE */
+        sr_wscarrier_finish(ws);
+        return false;
+    }
     if (!sr_websocket_count(ws))
         return fail(ws, SR_CLOSE_LATER, "the server has too many messages");
-    return send_pongs(ws);
+    if (!send_pongs(ws))
+        return false;
+    sr_wsread_broken(ws);
+    return ws->carrier;
 }
 
 bool sr_wsread_full(const sr_websocket *ws)
 {
     return ws->state == SR_WEBSOCKET_OPEN &&
-           (ws->closed || ws->n_events >= SR_WEBSOCKET_TOLD_MAX ||
+           (ws->closed || ws->broken || ws->n_events >= SR_WEBSOCKET_TOLD_MAX ||
             sr_buffer_len(&ws->events) > ws->all->engine->config.websocket_max || sr_wscarrier_behind(ws));
 }
 
