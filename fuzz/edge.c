@@ -668,7 +668,8 @@ static void edge_clear(void)
     MUST(edge->queue.n_free == edge->slots && sr_queue_waiting(&edge->queue) == 0);
     MUST(sr_link_alone(&edge->abandoned));
     MUST(sr_link_alone(&edge->websockets->list) && !edge->websockets->memory &&
-         sr_link_alone(&edge->live->all));
+         !edge->live->held[SR_HELD_STREAM] && !edge->live->held[SR_HELD_RESPONSE] &&
+         !edge->live->held[SR_HELD_WEBSOCKET]);
 }
 
 static int edge_descriptors(void)

@@ -30,7 +30,7 @@ typedef enum sr_over {
 /* The head of the final response was made and has `bytes` bytes. Call it before the head is sent. */
 static inline void sr_account_head(sr_exchange *x, int status, size_t bytes)
 {
-    x->status = (uint32_t)status;
+    x->status = (uint16_t)status;
     x->head_bytes = (uint32_t)bytes;
 }
 

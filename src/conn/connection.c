@@ -66,7 +66,7 @@ bool sr_conn_watch(sr_engine *e, sr_conn *c, uint32_t events)
         return false;
     }
     c->registered = true;
-    c->interest = events;
+    c->interest = (uint16_t)events;
     return true;
 }
 

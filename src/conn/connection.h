@@ -57,35 +57,36 @@ typedef struct sr_conn {
     uint8_t listener;  /* index of the listener that accepted it */
     bool registered;   /* in the epoll set */
     bool proxy_header; /* in IDLE: the header of the PROXY protocol is to come, or a part of it */
-    uint32_t interest; /* the events it is registered for */
+    uint16_t interest; /* the events it is registered for: low bits of those of epoll */
+    bool
+        linger; /* private to the protocol: read on at the end: bytes that nobody will answer may be on their way */
+    bool persists; /* private to the protocol: its last head, as far as it is known, was of HTTP/1.1 */
     const struct sr_protocol *protocol; /* what it speaks (protocol.h) */
     sr_transport *transport;            /* NULL: plain. Owned */
     struct sr_pump *pump; /* psgix.io of a connection that is not plain; NULL: not used. Owned */
     uint64_t sent;        /* bytes that the socket has accepted */
 
-    bool
-        linger; /* private to the protocol: read on at the end: bytes that nobody will answer may be on their way */
-    bool gone;        /* the client is known to be gone, or a write has failed */
-    bool close_after; /* in FLUSH: close when everything is sent */
-    bool ended;       /* this side is shut down: in LINGER, or before it */
-    bool borrowed;    /* psgix.io: the application has a descriptor of the socket */
-    bool held;        /* a byte of the request is left in the socket, see h1/read.h */
-    bool resets;      /* sr_conn_resets was called for this response */
-    bool persists;    /* private to the protocol: its last head, as far as it is known, was of HTTP/1.1 */
-    sr_closed why;    /* for what reason it will count as closed */
+    bool gone;         /* the client is known to be gone, or a write has failed */
+    bool close_after;  /* in FLUSH: close when everything is sent */
+    uint8_t why;       /* sr_closed: for what reason it will count as closed */
+    bool ended : 1;    /* this side is shut down: in LINGER, or before it */
+    bool borrowed : 1; /* psgix.io: the application has a descriptor of the socket */
+    bool held : 1;     /* a byte of the request is left in the socket, see h1/read.h */
+    bool resets : 1;   /* sr_conn_resets was called for this response */
+    uint32_t
+        due_at; /* low bits of the monotonic ns since when it is in `due`, for those of SR_CONN_STREAMS */
 
     uint32_t requests;    /* on this connection, those that were refused included */
+    int unacknowledged;   /* in FLUSH: bytes in the send buffer when the time limit was set */
     sr_peer peer;         /* as accept or the PROXY protocol has said */
     sr_deadline deadline; /* of idleness, a head, a write, a handshake, lingering */
     sr_link all;          /* in sr_engine.all */
     sr_link due;          /* in sr_engine.due or .holding, or alone */
-    int64_t due_at;       /* monotonic ns since when it is, for those of SR_CONN_STREAMS */
     void *session;        /* private to the protocol, see sr_protocol.over; NULL: none */
     sr_turn *turn;        /* of its requests in slots, see turn.h; NULL: it had none yet. One of its owners */
     sr_link
         buffered; /* in sr_arrivals.buffered: bytes of the next request were read and wait; in HANDSHAKE in
                            sr_handshakes.ready or endings; or alone */
-    int unacknowledged; /* in FLUSH: bytes in the send buffer when the time limit was set */
 
     sr_buffer in; /* bytes that were read and not used; while a body is collected, the head in front of it */
     sr_output *out; /* what the socket has not accepted yet; NULL: nothing. Owned */

@@ -77,6 +77,9 @@ typedef struct sr_engine {
     /* an exchange ends that is held for the application */
     void (*released)(void *with, sr_exchange *x);
 
+    struct sr_live
+        *live; /* what is held for the application; NULL: nothing is. Set by the owner, who owns it */
+
     const struct sr_protocol *protocol; /* that of connections which enter; set by the owner, likewise */
     const struct sr_protocol *streams;  /* HTTP/2; NULL: there is none */
     bool

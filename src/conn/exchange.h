@@ -27,14 +27,31 @@ typedef struct sr_exchange {
     uint32_t stream_number;             /* of the stream, from 1; 0: the protocol has none */
     uint32_t slot;                      /* slot + 1 of the request in the queue; 0: it is not there */
 
-    /* the request */
+    /*
+     * In the order of their sizes, and what few requests need as bits: ten thousand held responses have an exchange each.
+     * First of the request, then of the response, then as account.h counts it.
+     */
     uint8_t version; /* sr_version; before the head is complete, that of the request before */
     bool is_head;
     bool wants_close; /* the client has said that this is its last request */
     bool trusted;     /* it came from a trusted peer */
-    uint8_t
-        urgency; /* of the request beside others of its connection that wait (http/priority.h); 0 goes first */
-    bool proxied;      /* it came from a proxy, as far as is known */
+    uint8_t urgency;  /* beside others of its connection that wait (http/priority.h); 0 goes first */
+    bool
+        keep_alive; /* the connection goes on behind it: the client wants it and, as far as is known, the server does */
+    bool chunked;             /* private to the protocol */
+    bool owed;                /* not counted yet */
+    uint8_t refused;          /* sr_refusal: why the server answers by itself */
+    bool proxied : 1;         /* it came from a proxy, as far as is known */
+    bool cut_by_reset : 1;    /* a close alone could make it look complete when it is not */
+    bool interim_pending : 1; /* a part of an interim response is out, and the rest waits in conn->out */
+    bool broken : 1;          /* the response is incomplete */
+    bool is_own : 1; /* the edge answers without the application: a file, a redirect; no latency is counted */
+    bool is_file : 1;    /* of --static: is_own too */
+    uint16_t status;     /* of the final response; 0: there was none */
+    uint32_t head_bytes; /* bytes of its head, which are included in `sent` */
+    uint32_t messages;   /* that were sent to it while it was held */
+    uint32_t held_at;    /* low bits of the monotonic ms since which it is or was held; 0: it was not */
+
     sr_peer client;    /* the peer, or whom trusted proxies name */
     int64_t ready_at;  /* monotonic ns at which it was complete; 0: it was refused before that */
     int64_t before_ns; /* that it was with a proxy in front (started.h), as far as it says */
@@ -44,32 +61,14 @@ typedef struct sr_exchange {
         parse; /* of the head at the start of conn->in, until it is dispatched; NULL: the head came whole. Owned */
     sr_body *body; /* being collected, or complete; NULL: none. Owned */
 
-    /* the response */
-    bool
-        keep_alive; /* the connection goes on behind it: the client wants it and, as far as is known, the server does */
-    bool chunked;         /* private to the protocol */
-    bool cut_by_reset;    /* a close alone could make it look complete when it is not */
-    bool interim_pending; /* a part of an interim response is out, and the rest waits in conn->out */
     uint64_t left;     /* bytes of the body still to be given, once there is a head; or SR_LENGTH_UNKNOWN */
     int64_t active_at; /* monotonic ns at which more of it came; valid once something was sent */
-
-    /* as account.h counts it */
-    bool owed;       /* not counted yet */
-    uint8_t refused; /* sr_refusal: why the server answers by itself */
-    bool broken;     /* the response is incomplete */
-    bool is_own;     /* the edge answers without the application: a file, a redirect; no latency is counted */
-    bool is_file;    /* of --static: is_own too */
-    uint32_t status; /* of the final response; 0: there was none */
-    uint32_t head_bytes; /* bytes of its head, which are included in `sent` */
     uint64_t
         sent_from; /* sr_conn.sent where it begins, behind interim responses: what follows is its bytes on the wire */
     int64_t given_at; /* monotonic ns at which the application was called; 0: it was not */
     int64_t back_at;  /* monotonic ns at which the application had completed the response */
     void *
         held; /* of the application, private to src/live and its users; NULL: it is not. sr_engine.released frees it */
-    uint32_t messages; /* that were sent to it while it was held */
-    uint32_t
-        held_at; /* low bits of the monotonic ms since which it is or was held; 0: it was not. In a gap: each exchange clears all members */
     sr_buffer *values; /* values of the request that its log line needs later (accesslog.h). Owned */
 } sr_exchange;
 

@@ -99,7 +99,8 @@ static inline void sr_exchange_refuse(sr_engine *e, sr_exchange *x, int status, 
 /* Whether more is about to come, to be sent with what is due. */
 static inline bool sr_due_holds(const sr_engine *e, const sr_conn *c)
 {
-    if (!e->brisk || c->out || c->state != SR_CONN_STREAMS || e->now - c->due_at >= SR_HOLD_NS || e->draining)
+    if (!e->brisk || c->out || c->state != SR_CONN_STREAMS || (uint32_t)e->now - c->due_at >= SR_HOLD_NS ||
+        e->draining)
         return false;
     for (const sr_exchange *x = c->exchange; x; x = x->older)
         if (x->slot && !x->status && e->now - x->ready_at < SR_HOLD_FOR_NS)

@@ -594,6 +594,17 @@ void sr_deliver_all(sr_edge *ed)
     }
 }
 
+void sr_deliver_published(sr_edge *ed)
+{
+    uint64_t last, all;
+    if (!sr_publish_waits(ed, &last))
+        return;
+    sr_deliver_all(ed); /* what was made before these is there by now */
+    if (ed->engine->retiring && sr_publish_waits(ed, &all))
+        last = all; /* none stays behind when connections are passed on */
+    sr_publish_until(ed, last);
+}
+
 void sr_deliver_writable(sr_edge *ed, sr_exchange *x)
 {
     uint32_t slot = x->slot - 1;

@@ -22,6 +22,8 @@ bool sr_deliver_pending(const sr_edge *ed);
 
 /* Reads the rings of all workers that have announced records. */
 void sr_deliver_all(sr_edge *ed);
+/* Behind that: publishes what has come. With an edge that holds responses only. */
+void sr_deliver_published(sr_edge *ed);
 
 /*
  * In each step of the loop while ed->held.some or memory for outputs is above its limit: lets workers go on that had to wait for room, or

@@ -216,7 +216,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
     }
     if ((err = sr_keys_open(ed, s)))
         return err;
-    if (s->hold && !(ed->live = sr_live_new(ed->engine)))
+    if (s->hold && !(ed->live = ed->engine->live = sr_live_new(ed->engine)))
         return ENOMEM;
     if ((err = sr_upgrade_open(ed, s)))
         return err;
@@ -252,6 +252,7 @@ int sr_edge_new(sr_edge **out, const sr_setup *setup)
     ed->stop.graceful_ns = setup->graceful_ns;
     sr_link_init(&ed->abandoned);
     sr_link_init(&ed->turns.line);
+    sr_link_init(&ed->published);
     int err = open_all(ed, setup);
     if (err) {
         sr_edge_free(ed);
@@ -269,6 +270,7 @@ void sr_edge_free(sr_edge *ed)
     sr_engine_free(ed->engine);
     sr_scoreboard_free(board);
     sr_upgrade_close(ed);
+    sr_publish_end(ed);
     sr_live_free(ed->live);
     sr_log_close(ed);
     sr_lanes_close(ed);
@@ -575,6 +577,14 @@ static int sooner(int ms, int64_t ns)
     return ms >= 0 && ms < other ? ms : other < MINUTE_MS ? (int)other : MINUTE_MS;
 }
 
+/* `ms`, or less. */
+static int live_timeout(const sr_edge *ed, int ms)
+{
+    uint64_t last;
+    int live = sr_publish_waits(ed, &last) ? 0 : sr_live_timeout(ed->live);
+    return live >= 0 && (ms < 0 || live < ms) ? live : ms;
+}
+
 static int patience(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
@@ -585,9 +595,9 @@ static int patience(sr_edge *ed)
     if (e->draining ? !e->n_conns /* the last one was closed when its frames were sent, */
                     : e->retiring && sr_heir_done(ed)) /* or by a time limit */
         return 0;
-    int ms = sr_deadlines_timeout(e), live = ed->live ? sr_live_timeout(ed->live) : -1;
-    if (live >= 0 && (ms < 0 || live < ms))
-        ms = live;
+    int ms = sr_deadlines_timeout(e);
+    if (ed->live)
+        ms = live_timeout(ed, ms);
     int64_t abandoned = sr_limits_abandoned_at(ed), mend = sr_mend_at(ed);
     int64_t end = ed->stop.end_at ? ed->stop.end_at : INT64_MAX;
     int64_t first = abandoned < mend ? abandoned : mend;
@@ -632,6 +642,13 @@ static void wait_events(sr_edge *ed, bool wait)
     sr_engine_tick(e);
 }
 
+/* Before connections are passed on, which have to have all that was published here. */
+static void live(sr_edge *ed)
+{
+    sr_deliver_published(ed);
+    sr_live_step(ed->live);
+}
+
 bool sr_edge_step(sr_edge *ed, bool wait)
 {
     sr_engine *e = ed->engine;
@@ -657,14 +674,14 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     look_after(ed);
     if (ed->held.some || e->pending > SR_OUTPUT_TOTAL)
         sr_deliver_held(ed);
-    if (ed->live)
-        sr_live_step(ed->live);
     sr_due_send(e);
     wait_events(ed, wait);
     sr_others_look(ed);
     for (const struct epoll_event *ev; (ev = sr_loop_next(&e->loop));)
         event(ed, ev);
     sr_deliver_all(ed);
+    if (ed->live)
+        live(ed);
     if (e->retiring && !e->draining && sr_heir_step(ed))
         return false;
     buffered(ed);

@@ -9,10 +9,13 @@
 #include "../conn/deadline.h"
 #include "../conn/lifetime.h"
 #include "../conn/listener.h"
+#include "../live/hold.h"
+#include "../live/recent.h"
 #include "../net/descriptors.h"
 #include "../net/memfile.h"
 #include "../net/passing.h"
 #include "../net/tempfile.h"
+#include "../websocket/websocket.h"
 #include "report.h"
 #include "slots.h"
 
@@ -23,10 +26,12 @@
 #include <unistd.h>
 
 enum {
-    LAYOUT = 3 << 16,                /* increased when a message changes its meaning */
+    LAYOUT = 4 << 16,                /* increased when a message changes its meaning */
     PASSED_MAX = SR_PASSING_MAX - 1, /* the last one may have a file */
     MESSAGES_PER_EVENT = 8,
+    TOLD_MAX = 256,
 };
+#define TOLD UINT32_C(0x80000000)
 
 #define RETRY_NS (2 * SR_MILLISECOND) /* before the next try, when the socket pair is full */
 #define TELL_NS (2 * SR_SECOND)       /* that the heir has to tell its layout */
@@ -38,6 +43,9 @@ typedef struct passed {
     uint32_t bytes; /* how many bytes were read and not used */
     uint32_t
         transport; /* how many bytes before them in the file are the state of the encryption; 0: it is plain */
+    uint32_t
+        held; /* how many bytes behind both are what is held for the application (live/move.h); 0: nothing is */
+    uint32_t unused_too;
     int64_t since; /* monotonic time in ns at which its time limit began */
     uint32_t requests;
     uint8_t listener;
@@ -48,8 +56,12 @@ typedef struct passed {
 
 typedef struct passage {
     uint32_t layout;
-    uint32_t n;
-    passed conns[PASSED_MAX];
+    uint32_t n; /* or TOLD and how many numbers */
+    union {
+        passed conns[PASSED_MAX];
+        uint64_t
+            numbers[TOLD_MAX]; /* of publications that connections which follow have had (live/recent.h) */
+    };
 } passage;
 
 /* What the heir tells first. It is the same in all versions. */
@@ -85,16 +97,17 @@ static bool movable(const sr_conn *c)
            sr_transport_moves(c->transport);
 }
 
-static int file_of(const sr_buffer *transport, const sr_buffer *in)
+static int file_of(const sr_buffer *transport, const sr_buffer *in, const sr_buffer *held)
 {
     struct iovec iov[] = {{sr_buffer_at(transport), sr_buffer_len(transport)},
-                          {sr_buffer_at(in), sr_buffer_len(in)}};
-    return sr_memfile("sirius-passed", iov, 2, false);
+                          {sr_buffer_at(in), sr_buffer_len(in)},
+                          {sr_buffer_at(held), sr_buffer_len(held)}};
+    return sr_memfile("sirius-passed", iov, 3, false);
 }
 
 static bool has_file(const passed *p)
 {
-    return p->bytes || p->transport;
+    return p->bytes || p->transport || p->held;
 }
 
 static void discard_files(batch *b)
@@ -118,6 +131,10 @@ static int send_batch(sr_edge *ed, batch *b)
         sr_passing_send(ed->heir.pair.fd, &b->what, bytes_of(b->what.n), b->fds, b->n_fds, MSG_DONTWAIT);
     int err = n >= 0 ? 0 : errno;
     for (uint32_t i = 0; !err && i < b->what.n; i++) {
+        sr_subscriber *s =
+            has_file(&b->what.conns[i]) && b->what.conns[i].held ? b->conns[i]->exchange->held : NULL;
+        if (s && s->ops->passed)
+            s->ops->passed(s);
         sr_conn_unwatch(e, b->conns[i]); /* explicitly, as the open file lives on in the heir */
         sr_conn_forget(e, b->conns[i]);
     }
@@ -134,7 +151,8 @@ static int64_t since(const sr_engine *e, const sr_conn *c)
     return sr_link_alone(&c->deadline.link) ? e->now : c->deadline.at - e->deadlines.limit[c->deadline.kind];
 }
 
-static int add(sr_edge *ed, batch *b, sr_conn *c)
+/* `held`: what is held on it; empty: nothing is. */
+static int add(sr_edge *ed, batch *b, sr_conn *c, const sr_buffer *held)
 {
     bool idle = !sr_link_alone(&c->deadline.link) && c->deadline.kind == SR_DEADLINE_IDLE;
     passed *p = &b->what.conns[b->what.n];
@@ -146,16 +164,18 @@ static int add(sr_edge *ed, batch *b, sr_conn *c)
     int file = -1;
     bool packed = sr_transport_pack(c->transport, &transport);
     size_t state = sr_buffer_len(&transport);
-    if (packed && (bytes || state))
-        file = file_of(&transport, &in);
+    size_t kept = sr_buffer_len(held);
+    if (packed && (bytes || state || kept))
+        file = file_of(&transport, &in, held);
     if (transport.data)
         explicit_bzero(transport.data, transport.cap);
     sr_buffer_free(&transport);
-    if (!packed || (file < 0 && (bytes || state)))
+    if (!packed || (file < 0 && (bytes || state || kept)))
         return 0; /* the connection stays here for now */
     *p = (passed){.peer = c->peer,
                   .bytes = (uint32_t)bytes,
                   .transport = (uint32_t)state,
+                  .held = (uint32_t)kept,
                   .since = since(ed->engine, c),
                   .requests = c->requests,
                   .listener = c->listener,
@@ -176,9 +196,57 @@ static int pass_list(sr_edge *ed, batch *b, sr_link *head, size_t offset)
         sr_conn *c = (sr_conn *)((char *)l - offset);
         next = l->next;
         if (movable(c))
-            err = add(ed, b, c);
+            err = add(ed, b, c, &(sr_buffer){0});
     }
     int last = send_batch(ed, b); /* now, as a connection may be in the next list too */
+    return err ? err : last;
+}
+
+/* Tells which publications the connections have had that follow. As send_batch. */
+static int tell(sr_edge *ed)
+{
+    static passage what; /* one thread uses it */
+    bool more = true;
+    while (more) {
+        uint32_t n = 0;
+        while (n < TOLD_MAX && (more = sr_recent_untold(ed->live, &what.numbers[n])))
+            n++;
+        what.layout = layout();
+        what.n = TOLD | n;
+        size_t len = offsetof(passage, numbers) + n * sizeof what.numbers[0];
+        if (n && sr_passing_send(ed->heir.pair.fd, &what, len, NULL, 0, MSG_DONTWAIT) < 0) {
+            int err = errno;
+            sr_recent_again(ed->live, n);
+            return err == EWOULDBLOCK || err == ENOBUFS || err == ENOMEM ? EAGAIN : err;
+        }
+    }
+    return 0;
+}
+
+static int pass_one_held(sr_edge *ed, batch *b, sr_conn *c)
+{
+    const sr_subscriber *s = c->exchange->held;
+    sr_buffer held = {0};
+    int err = 0;
+    if (s && s->exchange == c->exchange && s->ops->pack && s->ops->pack(ed->live, s, &held)) {
+        char kind = (char)s->ops->kind;
+        err = sr_buffer_add(&held, &kind, 1) ? add(ed, b, c, &held) : 0;
+    }
+    sr_buffer_free(&held);
+    return err;
+}
+
+/* Passes on the connections whose responses are held. */
+static int pass_held(sr_edge *ed, batch *b)
+{
+    int err = tell(ed);
+    for (sr_link *l = ed->engine->all.next, *next; l != &ed->engine->all && !err; l = next) {
+        sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
+        next = l->next;
+        if (c->state == SR_CONN_HELD && !c->out && sr_live_moves(c))
+            err = pass_one_held(ed, b, c);
+    }
+    int last = send_batch(ed, b);
     return err ? err : last;
 }
 
@@ -226,6 +294,8 @@ static void pass_on(sr_edge *ed)
         err = pass_list(ed, &b, &e->deadlines.list[SR_DEADLINE_IDLE], offsetof(sr_conn, deadline.link));
     if (!err)
         err = pass_list(ed, &b, &e->deadlines.list[SR_DEADLINE_HEAD], offsetof(sr_conn, deadline.link));
+    if (!err && ed->live)
+        err = pass_held(ed, &b);
     ed->heir.pass_at = err == EAGAIN ? e->now + RETRY_NS : 0;
     if (err && err != EAGAIN)
         heir_lost(ed);
@@ -237,6 +307,8 @@ void sr_heir_begin(sr_edge *ed, int fd)
     sr_engine_tick(e);
     ed->heir.pair = (sr_source){.fd = fd, .kind = SR_SOURCE_HEIR};
     e->retiring = true;
+    if (ed->live)
+        sr_live_retire(ed->live);
     sr_engine_drain_streams(e);
     ed->stop.end_at = e->now + ed->stop.graceful_ns;
     ed->heir.layout_by = e->now + TELL_NS;
@@ -285,8 +357,11 @@ bool sr_heir_step(sr_edge *ed)
         foreign(ed, 0);
     if (ed->heir.pair.fd >= 0 && !ed->heir.layout_by && ed->heir.pass_at <= e->now)
         pass_on(ed);
-    if (ed->heir.pair.fd < 0 && ed->stop.end_at - DRAIN_NS <= e->now)
+    if (ed->heir.pair.fd < 0 && ed->stop.end_at - DRAIN_NS <= e->now) {
         e->draining = true;
+        if (ed->live)
+            sr_live_drain(ed->live);
+    }
     return sr_heir_done(ed) || e->now >= ed->stop.end_at;
 }
 
@@ -314,6 +389,22 @@ static bool decrypts(sr_conn *c, const passed *p, int file)
     return c->transport;
 }
 
+static void adopt_held(sr_edge *ed, const passed *p, sr_conn *c, int file)
+{
+    sr_buffer held = {0};
+    bool ok = ed->live && fill(&held, file, p->transport + p->bytes, p->held);
+    char kind = ok ? held.data[--held.end] : 0;
+    sr_bytes packed = sr_bytes_of(held.data ? sr_buffer_at(&held) : "", sr_buffer_len(&held));
+    if (ok && kind == SR_HELD_WEBSOCKET)
+        ok = ed->websockets && sr_websocket_adopt(ed->websockets, c, packed);
+    else
+        ok = ok && kind <= SR_HELD_RESPONSE && sr_hold_adopt(ed->live, c, packed);
+    sr_buffer_free(&held);
+    if (!ok)
+        sr_conn_close(ed->engine, c, SR_CLOSED_ERROR);
+    sr_capacity_make(ed->engine);
+}
+
 static void adopt(sr_edge *ed, const passed *p, int fd, int file)
 {
     sr_engine *e = ed->engine;
@@ -330,6 +421,10 @@ static void adopt(sr_edge *ed, const passed *p, int fd, int file)
     c->state = p->head && p->bytes && !p->proxy_header ? SR_CONN_HEAD : SR_CONN_IDLE;
     if (!decrypts(c, p, file) || (p->bytes && !fill(&c->in, file, p->transport, p->bytes))) {
         sr_conn_close(e, c, SR_CLOSED_ERROR);
+        return;
+    }
+    if (p->held) {
+        adopt_held(ed, p, c, file);
         return;
     }
     sr_deadline_kind kind = p->head ? SR_DEADLINE_HEAD : SR_DEADLINE_IDLE;
@@ -351,8 +446,14 @@ static int take(sr_edge *ed)
     ssize_t n = sr_passing_receive(ed->heir.legacy.fd, &what, sizeof what, fds, &n_fds, NULL, MSG_DONTWAIT);
     if (n <= 0)
         return n == 0 ? EPIPE : errno;
-    bool sound = n >= (ssize_t)bytes_of(0) && what.layout == layout() && what.n <= PASSED_MAX &&
-                 n == (ssize_t)bytes_of(what.n);
+    bool told = n >= (ssize_t)bytes_of(0) && what.layout == layout() && what.n & TOLD;
+    if (told && ed->live)
+        for (size_t i = 0; i < (what.n & ~TOLD) && offsetof(passage, numbers[i + 1]) <= (size_t)n; i++)
+            sr_recent_told(ed->live, what.numbers[i]);
+    if (told)
+        what.n = 0;
+    bool sound = told || (n >= (ssize_t)bytes_of(0) && what.layout == layout() && what.n <= PASSED_MAX &&
+                          n == (ssize_t)bytes_of(what.n));
     for (uint32_t i = 0; sound && i < what.n; i++) {
         const passed *p = &what.conns[i];
         int fd = at < n_fds ? fds[at++] : -1, file = has_file(p) && at < n_fds ? fds[at++] : -1;
@@ -377,6 +478,8 @@ void sr_heir_inherit(sr_edge *ed, int fd)
 {
     if (ed->heir.legacy.fd >= 0)
         close(ed->heir.legacy.fd);
+    if (ed->live)
+        sr_recent_keep(ed->live, true);
     ed->heir.legacy = (sr_source){.fd = fd, .kind = SR_SOURCE_LEGACY};
     sr_heir_greet(fd);
     if (sr_loop_add(&ed->engine->loop, &ed->heir.legacy, EPOLLIN)) {
@@ -397,4 +500,6 @@ void sr_heir_receive(sr_edge *ed)
     sr_loop_remove(&ed->engine->loop, &ed->heir.legacy); /* the old edge has ended, or is of another build */
     close(ed->heir.legacy.fd);
     ed->heir.legacy.fd = -1;
+    if (ed->live)
+        sr_recent_keep(ed->live, false);
 }

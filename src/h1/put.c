@@ -66,7 +66,8 @@ static void decided(sr_exchange *x, const sr_response *r, size_t len)
     x->keep_alive = r->keep_alive;
     x->chunked = sr_write_chunked(r, (sr_version)x->version);
     x->left = sr_response_left(r);
-    x->cut_by_reset = is_old;
+    if (is_old)
+        x->cut_by_reset = true;
     if (r->framing == SR_FRAMING_OPEN && is_old && !x->conn->borrowed)
         sr_conn_resets(x->conn);
     sr_account_head(x, r->status, len);

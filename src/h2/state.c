@@ -95,6 +95,8 @@ void sr_stream_over(sr_h2_stream *st, sr_over how)
     sr_stream_abandon(st->session, x);
     x->sent_from = x->conn->sent - st->sent; /* what account.h counts is the difference */
     x->head_bytes = (uint32_t)(st->sent - st->body);
+    if (x->held && x->is_own && !x->broken)
+        how = SR_OVER_WHOLE; /* its client has left what was held for it, as it may */
     x->broken = x->broken || how == SR_OVER_ABORTED;
     sr_account_over(e, x, how);
     sr_exchange_end(e, x);
@@ -112,9 +114,9 @@ void sr_stream_finish(sr_h2_stream *st)
 void sr_session_due(sr_session *s)
 {
     if (sr_link_alone(&s->conn->due))
-        s->conn->due_at = s->engine->now;
+        s->conn->due_at = (uint32_t)s->engine->now;
     if (s->over || s->drained) /* that is not to wait for responses */
-        s->conn->due_at = 0;
+        s->conn->due_at = (uint32_t)s->engine->now - SR_HOLD_NS;
     sr_link_append(&s->engine->due, &s->conn->due);
 }
 

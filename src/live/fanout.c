@@ -1,4 +1,5 @@
 #include "channel.h"
+#include "recent.h"
 
 #include <stdlib.h>
 
@@ -30,7 +31,7 @@ static void done(sr_live *live, sr_channel *c, sr_publication *p)
 static void deliver_one(sr_live *live, sr_subscription *sub, const sr_publication *p)
 {
     sr_subscriber *s = sub->subscriber;
-    if ((int32_t)(p->sequence - sub->since) <= 0)
+    if ((int32_t)(p->sequence - sub->since) <= 0 || s->arrival > p->told)
         return;
     if (p->gap && sub->ordered) {
         sr_counters_add(&live->engine->row->counters.hold_gaps, 1);
@@ -77,6 +78,7 @@ bool sr_live_publish(sr_live *live, sr_bytes packed)
     if (!sr_item_read(packed, &item))
         return false;
     sr_counters_add(&counters->published, 1);
+    sr_recent_add(live, item.number, packed);
     c = item.id.len ? sr_channel_make(live, item.channel) : sr_channel_find(live, item.channel);
     if (!c && !item.id.len) /* nobody has subscribed */
         return true;
@@ -92,6 +94,7 @@ bool sr_live_publish(sr_live *live, sr_bytes packed)
     *p = (sr_publication){.sequence = ++live->sequence,
                           .gap = item.prev_id.len && c->last &&
                                  !sr_bytes_equal(item.prev_id, sr_channel_last(c)),
+                          .told = sr_recent_told_at(live, item.number),
                           .bytes = packed.len};
     memcpy(p->packed, packed.at, packed.len);
     sr_item_read(sr_bytes_of(p->packed, packed.len), &p->item);

@@ -8,40 +8,13 @@
 #include "../net/descriptors.h"
 #include "channel.h"
 #include "clients.h"
+#include "held.h"
+#include "move.h"
+#include "recent.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-
-/* A response that waits for a publication, and is sent if none comes. */
-typedef struct answer {
-    sr_buffer fields, body;
-    int status;
-    bool close;
-} answer;
-
-/* What was published while the application was still sending its response: its client may have seen the first bytes of that. */
-typedef enum early_end { EARLY_OPEN, EARLY_CLOSED, EARLY_ANSWERED, EARLY_SLOW, EARLY_OVER } early_end;
-
-typedef struct early {
-    sr_buffer fields, body; /* of a stream: its bytes are the body */
-    int status;
-} early;
-
-typedef struct sr_hold {
-    sr_subscriber subscriber; /* must be first */
-    sr_live *live;
-    sr_exchange *exchange;
-    answer *answer;    /* of Grip-Hold: response; NULL: it is a stream. Owned */
-    early *early;      /* NULL: nothing was. Owned, until it is kept */
-    uint32_t seconds;  /* of Grip-Keep-Alive, 0: nothing is sent; or of Grip-Timeout */
-    uint32_t sent_at;  /* second at which something was sent */
-    uint16_t content;  /* bytes of what keeps the connection alive: */
-    bool counted;      /* for its client */
-    bool kept;         /* the application's response is complete */
-    uint8_t early_end; /* early_end: how it ends when it would be kept */
-    char data[];
-} sr_hold;
 
 static sr_hold *hold_of(const sr_exchange *x)
 {
@@ -53,20 +26,26 @@ static const sr_protocol *real(const sr_exchange *x)
     return x->conn->protocol;
 }
 
-static void early_free(early *early)
+static sr_held_early **early_of(sr_hold *h)
+{
+    sr_held_answer *a = sr_held_answer_of(h);
+    return a ? &a->early : &h->early;
+}
+
+static sr_held_early *early_take(sr_hold *h)
+{
+    sr_held_early **at = early_of(h), *taken = *at;
+    *at = NULL;
+    return taken;
+}
+
+static void early_free(sr_held_early *early)
 {
     if (!early)
         return;
     sr_buffer_free(&early->fields);
     sr_buffer_free(&early->body);
     free(early);
-}
-
-static early *early_take(sr_hold *h)
-{
-    early *taken = h->early;
-    h->early = NULL;
-    return taken;
 }
 
 void sr_hold_over(sr_live *live, sr_exchange *x)
@@ -77,22 +56,23 @@ void sr_hold_over(sr_live *live, sr_exchange *x)
     if (h->counted)
         sr_clients_left(live, &x->client);
     sr_subscriber_end(live, &h->subscriber);
-    if (h->answer) {
-        sr_buffer_free(&h->answer->fields);
-        sr_buffer_free(&h->answer->body);
-        free(h->answer);
+    early_free(early_take(h));
+    sr_held_answer *a = sr_held_answer_of(h);
+    if (a) {
+        sr_buffer_free(&a->fields);
+        sr_buffer_free(&a->body);
+        free(a);
     }
-    early_free(h->early);
     free(h);
 }
 
 /* It is a response like any other again. */
-static void release(sr_hold *h)
+static void release(sr_engine *e, sr_hold *h)
 {
-    sr_exchange *x = h->exchange;
+    sr_exchange *x = h->subscriber.exchange;
     if (x->conn->state == SR_CONN_HELD)
         x->conn->state = SR_CONN_SERVING;
-    sr_hold_over(h->live, x);
+    sr_hold_over(e->live, x);
 }
 
 /* --- what ends it --- */
@@ -124,9 +104,9 @@ static sr_bytes bytes_of(const sr_buffer *b)
 static void answer_now(sr_engine *e, sr_exchange *x)
 {
     sr_hold *h = hold_of(x);
-    answer a = *h->answer;
+    sr_held_answer a = *h->answer;
     h->answer->fields = h->answer->body = (sr_buffer){0};
-    release(h);
+    release(e, h);
     respond(e, x, a.status, bytes_of(&a.fields), bytes_of(&a.body), a.close);
     sr_buffer_free(&a.fields);
     sr_buffer_free(&a.body);
@@ -135,22 +115,22 @@ static void answer_now(sr_engine *e, sr_exchange *x)
 /* Ends as the application would end it: the client may come again. */
 static void finish(sr_engine *e, sr_hold *h)
 {
-    sr_exchange *x = h->exchange;
-    if (h->answer) {
+    sr_exchange *x = h->subscriber.exchange;
+    if (sr_held_answer_of(h)) {
         answer_now(e, x);
         return;
     }
-    release(h);
+    release(e, h);
     end(e, x);
 }
 
 /* The client is too far behind: nothing more is kept for it. */
 static void drop(sr_engine *e, sr_hold *h)
 {
-    sr_exchange *x = h->exchange;
+    sr_exchange *x = h->subscriber.exchange;
     sr_counters_add(&e->row->counters.hold_slow, 1);
     x->broken = true;
-    release(h);
+    release(e, h);
     if (x->conn->state == SR_CONN_STREAMS)
         x->protocol->cut(e, x);
     else
@@ -162,14 +142,14 @@ static void drop(sr_engine *e, sr_hold *h)
 /* More of the stream. May close the connection. */
 static void put(sr_engine *e, sr_hold *h, sr_bytes bytes)
 {
-    sr_exchange *x = h->exchange;
+    sr_exchange *x = h->subscriber.exchange;
     sr_conn *c = x->conn;
     const sr_output *out = x->protocol->output(x);
     if (out && sr_output_pending(out) > e->config.hold_buffer) {
         drop(e, h);
         return;
     }
-    h->sent_at = sr_live_second(h->live);
+    h->sent_at = sr_live_second(e->live);
     x->protocol->piece(e, x, bytes, false);
     if (e->joined.of)
         sr_joined_flush(e);
@@ -182,40 +162,43 @@ static void put(sr_engine *e, sr_hold *h, sr_bytes bytes)
 /* For sr_hold_keep. */
 static void remember(sr_engine *e, sr_hold *h, const sr_item_view *item)
 {
-    bool is_response = h->answer;
-    if (h->early_end)
+    bool is_response = sr_held_answer_of(h);
+    sr_held_early **at = early_of(h);
+    if (h->ends)
         return;
-    early *all = h->early ? h->early : (h->early = calloc(1, sizeof *all));
+    if (!*at)
+        *at = calloc(1, sizeof **at);
+    sr_held_early *all = *at;
     if (!all || sr_buffer_len(&all->body) > e->config.hold_buffer ||
         !sr_buffer_add_bytes(&all->fields, item->fields) ||
         !sr_buffer_add_bytes(&all->body, is_response ? item->body : item->stream)) {
-        h->early_end = is_response ? EARLY_OVER : EARLY_SLOW;
+        h->ends = is_response ? SR_HELD_OVER : SR_HELD_SLOW;
         return;
     }
     all->status = item->status;
     if (is_response)
-        h->early_end = EARLY_ANSWERED;
+        h->ends = SR_HELD_ANSWERED;
     else if (item->has & SR_ITEM_STREAM_CLOSE)
-        h->early_end = EARLY_CLOSED;
+        h->ends = SR_HELD_CLOSED;
 }
 
 static void deliver(sr_live *live, sr_subscriber *s, const sr_publication *p)
 {
     sr_engine *e = live->engine;
     sr_hold *h = (sr_hold *)s;
-    sr_exchange *x = h->exchange;
+    sr_exchange *x = h->subscriber.exchange;
     const sr_item_view *item = &p->item;
-    if (!(item->has & (h->answer ? SR_ITEM_RESPONSE : SR_ITEM_STREAM | SR_ITEM_STREAM_CLOSE)))
+    if (!(item->has & (sr_held_answer_of(h) ? SR_ITEM_RESPONSE : SR_ITEM_STREAM | SR_ITEM_STREAM_CLOSE)))
         return;
     sr_counters_add(&e->row->counters.delivered, 1);
     x->messages += !(item->has & SR_ITEM_STREAM_CLOSE);
     if (!h->kept) {
         remember(e, h, item);
-    } else if (h->answer) {
-        release(h);
+    } else if (sr_held_answer_of(h)) {
+        release(e, h);
         respond(e, x, item->status, item->fields, item->body, false);
     } else if (item->has & SR_ITEM_STREAM_CLOSE) {
-        release(h);
+        release(e, h);
         if (item->has & SR_ITEM_STREAM)
             x->protocol->piece(e, x, item->stream, false);
         end(e, x);
@@ -229,14 +212,14 @@ static void leave(sr_live *live, sr_subscriber *s)
     sr_hold *h = (sr_hold *)s;
     if (h->kept)
         finish(live->engine, h);
-    else if (!h->early_end)
-        h->early_end = EARLY_OVER;
+    else if (!h->ends)
+        h->ends = SR_HELD_OVER;
 }
 
 static void due(sr_live *live, sr_subscriber *s)
 {
     sr_hold *h = (sr_hold *)s;
-    if (h->answer) {
+    if (sr_held_answer_of(h)) {
         finish(live->engine, h);
         return;
     }
@@ -246,7 +229,16 @@ static void due(sr_live *live, sr_subscriber *s)
         put(live->engine, h, sr_bytes_of(h->data, h->content));
 }
 
-static const sr_subscriber_ops ops = {deliver, leave, due, leave};
+static bool pack(sr_live *live, const sr_subscriber *s, sr_buffer *out)
+{
+    const sr_hold *h = (const sr_hold *)s;
+    return h->kept && sr_move_pack(live, h, out);
+}
+
+static const sr_subscriber_ops ops[] = {
+    [SR_HELD_STREAM] = {SR_HELD_STREAM, deliver, leave, due, leave, pack, NULL},
+    [SR_HELD_RESPONSE] = {SR_HELD_RESPONSE, deliver, leave, due, leave, pack, NULL},
+};
 
 void sr_hold_event(sr_engine *e, sr_conn *c, uint32_t events)
 {
@@ -266,9 +258,9 @@ static sr_response_error head(sr_engine *e, sr_exchange *x, const sr_head *h, sr
     sr_hold *hold = hold_of(x);
     sr_head open = *h;
     open.length = open.app_length = SR_LENGTH_UNKNOWN;
-    if (h->status < 200 || !hold->answer)
+    if (h->status < 200 || !sr_held_answer_of(hold))
         return real(x)->head(e, x, h->status < 200 ? h : &open, made);
-    answer *a = hold->answer;
+    sr_held_answer *a = sr_held_answer_of(hold);
     if (!sr_buffer_add_bytes(&a->fields, h->fields))
         return SR_RESPONSE_NO_MEMORY;
     a->status = h->status;
@@ -280,16 +272,16 @@ static sr_response_error head(sr_engine *e, sr_exchange *x, const sr_head *h, sr
 static void piece(sr_engine *e, sr_exchange *x, sr_bytes body, bool last)
 {
     sr_hold *h = hold_of(x);
-    answer *a = h->answer;
+    sr_held_answer *a = sr_held_answer_of(h);
     if (a && sr_buffer_len(&a->body) + body.len <= SR_HOLD_ANSWER_MAX && sr_buffer_add_bytes(&a->body, body))
         return;
     if (a) { /* it is too large */
-        answer large = *a;
+        sr_held_answer large = *a;
         const sr_head head_of = {large.status, bytes_of(&large.fields), SR_LENGTH_UNKNOWN, SR_LENGTH_UNKNOWN,
                                  large.close};
         sr_bytes made;
         a->fields = a->body = (sr_buffer){0};
-        release(h);
+        release(e, h);
         bool ok = !x->protocol->head(e, x, &head_of, &made);
         if (ok)
             x->protocol->piece(e, x, bytes_of(&large.body), false);
@@ -320,18 +312,18 @@ static bool settle(sr_engine *e, sr_exchange *x)
 /* The worker has not said that it is to be kept. */
 static void over(sr_engine *e, sr_exchange *x)
 {
-    if (hold_of(x)->answer) {
+    if (sr_held_answer_of(hold_of(x))) {
         answer_now(e, x);
         return;
     }
-    release(hold_of(x));
+    release(e, hold_of(x));
     x->protocol->end(e, x);
 }
 
 static void cut(sr_engine *e, sr_exchange *x)
 {
-    bool unanswered = hold_of(x)->answer;
-    release(hold_of(x));
+    bool unanswered = sr_held_answer_of(hold_of(x));
+    release(e, hold_of(x));
     if (unanswered)
         sr_exchange_refuse(e, x, 502, SR_REFUSED_WORKER);
     else
@@ -340,7 +332,7 @@ static void cut(sr_engine *e, sr_exchange *x)
 
 static void refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why, const char *rule)
 {
-    release(hold_of(x));
+    release(e, hold_of(x));
     x->protocol->refuse(e, x, status, why, rule);
 }
 
@@ -396,11 +388,9 @@ sr_hold_result sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines)
         return SR_HOLD_NOT;
     sr_buffer content = {0};
     sr_hold *h = NULL;
-    if (sr_grip_content(&g, &content) && (h = calloc(1, sizeof *h + sr_buffer_len(&content)))) {
-        sr_subscriber_begin(live, &h->subscriber, &ops,
-                            g.hold == SR_GRIP_STREAM ? SR_HELD_STREAM : SR_HELD_RESPONSE);
-        h->live = live;
-        h->exchange = x;
+    if (sr_grip_content(&g, &content) && (h = calloc(1, offsetof(sr_hold, data) + sr_buffer_len(&content)))) {
+        sr_subscriber_begin(live, &h->subscriber, x,
+                            &ops[g.hold == SR_GRIP_STREAM ? SR_HELD_STREAM : SR_HELD_RESPONSE]);
         x->held = h;
     }
     bool ok = h && prepared(h, &g, &content);
@@ -417,7 +407,7 @@ sr_hold_result sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines)
         return refused(e, x, why);
     }
     if (!subscribed(live, h, g.lines))
-        h->early_end = EARLY_OVER;
+        h->ends = SR_HELD_OVER;
     x->protocol = &holding;
     return SR_HOLD_BEGUN;
 }
@@ -432,15 +422,16 @@ static void keep_alive(const sr_conn *c)
 /* What was published already leaves nothing to be kept. */
 static void end_early(sr_engine *e, sr_hold *h)
 {
-    sr_exchange *x = h->exchange;
-    early *was = early_take(h);
-    if (h->early_end == EARLY_SLOW) {
+    sr_exchange *x = h->subscriber.exchange;
+    bool is_response = sr_held_answer_of(h);
+    sr_held_early *was = early_take(h);
+    if (h->ends == SR_HELD_SLOW) {
         drop(e, h);
-    } else if (h->early_end == EARLY_ANSWERED) {
-        release(h);
+    } else if (h->ends == SR_HELD_ANSWERED) {
+        release(e, h);
         respond(e, x, was->status, bytes_of(&was->fields), bytes_of(&was->body), false);
     } else {
-        if (was && !h->answer)
+        if (was && !is_response)
             real(x)->piece(e, x, bytes_of(&was->body), false);
         finish(e, h);
     }
@@ -465,7 +456,7 @@ void sr_hold_keep(sr_live *live, sr_exchange *x)
         return;
     }
     h->kept = true;
-    if (live->draining || h->early_end) {
+    if (live->draining || (live->retiring && !sr_live_moves(c)) || h->ends) {
         end_early(e, h);
         return;
     }
@@ -477,10 +468,27 @@ void sr_hold_keep(sr_live *live, sr_exchange *x)
     }
     if (x->protocol->output(x) && !x->protocol->settle(e, x))
         return;
-    if (c->state == SR_CONN_HELD)
-        sr_conn_watch(e, c, EPOLLRDHUP | (c->out ? EPOLLOUT : 0));
-    early *was = early_take(h);
+    if (c->state == SR_CONN_HELD && !sr_conn_watch(e, c, EPOLLRDHUP | (c->out ? EPOLLOUT : 0)))
+        return;
+    sr_held_early *was = early_take(h);
     if (was)
         put(e, h, bytes_of(&was->body));
     early_free(was);
+}
+
+bool sr_hold_adopt(sr_live *live, sr_conn *c, sr_bytes packed)
+{
+    sr_engine *e = live->engine;
+    sr_exchange *x = sr_exchange_add(e, c);
+    sr_hold *h = x ? sr_move_unpack(live, x, packed, ops) : NULL;
+    if (!h)
+        return false;
+    if (e->config.hold_per_client)
+        h->counted = sr_clients_came(live, &x->client, UINT32_MAX);
+    uint32_t quiet = sr_live_second(live) - h->sent_at;
+    sr_timer_set(live, &h->subscriber, quiet < h->seconds ? h->seconds - quiet : h->seconds ? 1 : 0);
+    c->state = SR_CONN_HELD;
+    if (sr_conn_watch(e, c, EPOLLRDHUP))
+        sr_recent_arrive(live, &h->subscriber);
+    return true;
 }

@@ -31,6 +31,12 @@ void sr_hold_keep(sr_live *live, sr_exchange *x);
 /* Whether it is held, or on its way to that. */
 bool sr_hold_has(const sr_exchange *x);
 
+/*
+ * The connection, which was just taken over from another edge, goes on with what was packed there (sr_subscriber_ops.pack), and gets what
+ * was published meanwhile. False: that is not possible, and the caller closes it.
+ */
+bool sr_hold_adopt(sr_live *live, sr_conn *c, sr_bytes packed);
+
 /* The exchange ends: frees what is kept of it here. */
 void sr_hold_over(sr_live *live, sr_exchange *x);
 

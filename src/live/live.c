@@ -1,6 +1,7 @@
 #include "channel.h"
 #include "clients.h"
 #include "fanout.h"
+#include "recent.h"
 #include "timer.h"
 
 #include <stdlib.h>
@@ -12,9 +13,12 @@ sr_live *sr_live_new(sr_engine *e)
     if (!live)
         return NULL;
     live->engine = e;
-    sr_link_init(&live->all);
     sr_link_init(&live->busy);
     sr_link_init(&live->remembered);
+    if (sr_recent_new(live)) {
+        free(live);
+        return NULL;
+    }
     for (unsigned i = 0; i < SR_LIVE_WHEEL; i++)
         sr_link_init(&live->wheel.slot[i]);
     if (getrandom(&live->seed, sizeof live->seed, GRND_NONBLOCK) != (ssize_t)sizeof live->seed)
@@ -29,6 +33,7 @@ void sr_live_free(sr_live *live)
     sr_fanout_free(live);
     sr_channels_free(live);
     sr_clients_free(live->clients);
+    sr_recent_free(live);
     free(live);
 }
 
@@ -37,6 +42,7 @@ void sr_live_step(sr_live *live)
     sr_fanout_step(live);
     sr_timers_step(live);
     sr_channels_expire(live);
+    sr_recent_expire(live);
 }
 
 int sr_live_timeout(const sr_live *live)
@@ -48,18 +54,35 @@ int sr_live_timeout(const sr_live *live)
     return (int)((SR_SECOND - live->engine->now % SR_SECOND) / SR_MILLISECOND) + 1;
 }
 
+/* Those leave for whom `stays` is false. Each may end its connection, but no other. */
+static void leave(sr_live *live, bool (*stays)(const sr_conn *c))
+{
+    for (sr_link *l = live->engine->all.next, *next; l != &live->engine->all; l = next) {
+        sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
+        const bool streams = c->state == SR_CONN_STREAMS; /* otherwise it may end with what is held */
+        next = l->next;
+        for (sr_exchange *x = c->exchange, *older; x; x = older) {
+            sr_subscriber *s = x->held;
+            const uint64_t ended = live->ended;
+            older = x->older;
+            if (s && s->exchange == x && (!stays || !s->ops->pack || !stays(c)))
+                s->ops->leave(live, s);
+            if (live->ended != ended && !streams)
+                break;
+        }
+    }
+}
+
 void sr_live_drain(sr_live *live)
 {
-    sr_link now;
-    sr_link_init(&now);
     live->draining = true;
-    while (!sr_link_alone(&live->all))
-        sr_link_append(&now, live->all.next);
-    while (!sr_link_alone(&now)) {
-        sr_subscriber *s = SR_LIST_ENTRY(now.next, sr_subscriber, all);
-        sr_link_append(&live->all, &s->all);
-        s->ops->leave(live, s);
-    }
+    leave(live, NULL);
+}
+
+void sr_live_retire(sr_live *live)
+{
+    live->retiring = true;
+    leave(live, sr_live_moves);
 }
 
 void sr_live_channels(const sr_live *live, bool (*each)(void *with, const sr_channel *c), void *with)

@@ -36,6 +36,8 @@ typedef struct sr_publication {
     sr_link link;      /* in sr_channel.publications */
     sr_link cursor;    /* in sr_channel.subscriptions, behind the last one that has it; alone: it waits */
     uint32_t sequence; /* those that have subscribed later do not get it */
+    uint32_t
+        told; /* subscribers that have arrived later had it from the old edge (recent.h); UINT32_MAX: none had */
     bool gap;          /* one before it did not come: its prev_id is not the id of the one before */
     sr_item_view item; /* points into: */
     size_t bytes;
@@ -44,6 +46,7 @@ typedef struct sr_publication {
 
 /* What a subscriber does. Each call may end it, with its connection. */
 typedef struct sr_subscriber_ops {
+    sr_held_kind kind;
     /* It gets the publication. */
     void (*deliver)(sr_live *live, sr_subscriber *s, const sr_publication *p);
     /* It has asked for the prev-id to be right, and one publication was lost. */
@@ -52,6 +55,10 @@ typedef struct sr_subscriber_ops {
     void (*due)(sr_live *live, sr_subscriber *s);
     /* The edge ends, or hands over to another one, which can't have this connection. */
     void (*leave)(sr_live *live, sr_subscriber *s);
+    /* Appends what the other edge needs to go on (move.h). False: not now. NULL: it never moves. */
+    bool (*pack)(sr_live *live, const sr_subscriber *s, sr_buffer *out);
+    /* The other edge has it: it ends here without a word. NULL: nothing is to be done. */
+    void (*passed)(sr_subscriber *s);
 } sr_subscriber_ops;
 
 typedef struct sr_subscription {
@@ -63,14 +70,15 @@ typedef struct sr_subscription {
     bool ordered;                 /* a gap ends it */
 } sr_subscription;
 
-/* Embedded in what has subscribed. */
+/* The first member of what is held (sr_exchange.held). As small as it can be: there may be ten thousand. */
 struct sr_subscriber {
     const sr_subscriber_ops *ops;
+    sr_exchange *exchange;          /* that is held */
     sr_subscription *subscriptions; /* the newest first */
-    sr_link all;                    /* in sr_live.all */
     sr_link timer;                  /* in a list of the wheel; alone: there is none */
     uint32_t due;                   /* second of the monotonic clock */
-    uint8_t kind;                   /* sr_held_kind */
+    uint32_t arrival;               /* from another edge, as which, from 1; 0: it began here */
+    sr_subscription first;          /* one that needs no memory of its own; its channel is NULL: it is free */
 };
 
 struct sr_channel {
@@ -91,7 +99,6 @@ struct sr_live {
     sr_engine *engine;
     sr_channel **chains;
     size_t n_chains, n_channels; /* the first is a power of two */
-    sr_link all;                 /* subscribers */
     sr_link busy;                /* channels with publications: the next one first */
     sr_link remembered;          /* channels without subscribers, in order of `forget` */
     size_t n_remembered;
@@ -99,12 +106,15 @@ struct sr_live {
     uint32_t sequence;            /* of publications */
     uint64_t seed;                /* of hashes */
     bool draining;                /* nobody subscribes any more */
+    bool retiring;                /* only who can move does */
     uint64_t held[SR_HELD_KINDS]; /* subscribers */
     struct {
         sr_link slot[SR_LIVE_WHEEL];
         uint32_t second; /* all that were due before it have been called */
         size_t n;
     } wheel;
+    uint64_t ended;             /* subscribers so far */
+    struct sr_recent *recent;   /* of recent.c; owned */
     struct sr_clients *clients; /* of hold.c: how many each address has; NULL: they are not counted */
 };
 
@@ -113,7 +123,7 @@ sr_live *sr_live_new(sr_engine *e);
 void sr_live_free(sr_live *live); /* behind the connections */
 
 /* One that has no subscription yet, and is counted from now on. */
-void sr_subscriber_begin(sr_live *live, sr_subscriber *s, const sr_subscriber_ops *ops, sr_held_kind kind);
+void sr_subscriber_begin(sr_live *live, sr_subscriber *s, sr_exchange *x, const sr_subscriber_ops *ops);
 /* It ends: its subscriptions and its timer are gone. */
 void sr_subscriber_end(sr_live *live, sr_subscriber *s);
 
@@ -140,6 +150,10 @@ int sr_live_timeout(const sr_live *live);
 
 /* All leave: the edge stops. */
 void sr_live_drain(sr_live *live);
+/* Another edge takes over: those leave that can't move, and nobody else comes that can't. */
+void sr_live_retire(sr_live *live);
+/* Whether what is held on this connection may move to another edge. */
+bool sr_live_moves(const sr_conn *c);
 
 /* Writes how many are held to the row of the edge. */
 void sr_live_tell(const sr_live *live);

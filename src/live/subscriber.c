@@ -8,14 +8,17 @@ void sr_live_tell(const sr_live *live)
         atomic_store_explicit(&live->engine->row->held[i], live->held[i], memory_order_relaxed);
 }
 
-void sr_subscriber_begin(sr_live *live, sr_subscriber *s, const sr_subscriber_ops *ops, sr_held_kind kind)
+void sr_subscriber_begin(sr_live *live, sr_subscriber *s, sr_exchange *x, const sr_subscriber_ops *ops)
 {
-    *s = (sr_subscriber){.ops = ops, .kind = (uint8_t)kind};
+    *s = (sr_subscriber){.ops = ops, .exchange = x};
     sr_link_init(&s->timer);
-    sr_link_init(&s->all);
-    sr_link_append(&live->all, &s->all);
-    live->held[kind]++;
+    live->held[ops->kind]++;
     sr_live_tell(live);
+}
+
+bool sr_live_moves(const sr_conn *c)
+{
+    return c->state != SR_CONN_STREAMS && !c->borrowed && sr_transport_moves(c->transport);
 }
 
 /* Takes the subscription out of both lists. */
@@ -25,7 +28,10 @@ static void drop(sr_live *live, sr_subscription **at)
     sr_channel *c = sub->channel;
     *at = sub->next;
     sr_link_remove(&sub->link);
-    free(sub);
+    if (sub == &sub->subscriber->first)
+        sub->channel = NULL;
+    else
+        free(sub);
     c->n--;
     sr_channel_unused(live, c);
 }
@@ -35,8 +41,8 @@ void sr_subscriber_end(sr_live *live, sr_subscriber *s)
     while (s->subscriptions)
         drop(live, &s->subscriptions);
     sr_timer_set(live, s, 0);
-    sr_link_remove(&s->all);
-    live->held[s->kind]--;
+    live->ended++;
+    live->held[s->ops->kind]--;
     sr_live_tell(live);
 }
 
@@ -55,7 +61,7 @@ sr_subscribed sr_subscribe(sr_live *live, sr_subscriber *s, sr_bytes name, sr_by
         return SR_SUBSCRIBED_NOT;
     if (*find(s, c))
         return SR_SUBSCRIBED;
-    sr_subscription *sub = malloc(sizeof *sub);
+    sr_subscription *sub = s->first.channel ? malloc(sizeof *sub) : &s->first;
     if (!sub) {
         sr_channel_unused(live, c);
         return SR_SUBSCRIBED_NOT;

@@ -3,10 +3,13 @@
 #include "../conn/account.h"
 #include "../live/channel.h"
 #include "../live/clients.h"
+#include "../live/move.h"
+#include "../live/recent.h"
 #include "eventhead.h"
 #include "wsask.h"
 #include "wscarrier.h"
 #include "wsevent.h"
+#include "wsmove.h"
 #include "wsread.h"
 
 #include <stdio.h>
@@ -83,7 +86,18 @@ static void due(sr_live *live, sr_subscriber *s)
         sr_wscarrier_schedule(ws);
 }
 
-static const sr_subscriber_ops ops = {deliver, gap, due, leave};
+static bool pack(sr_live *live, const sr_subscriber *s, sr_buffer *out)
+{
+    (void)live;
+    return sr_wsmove_pack((const sr_websocket *)s, out);
+}
+
+static void passed(sr_subscriber *s)
+{
+    ((sr_websocket *)s)->told = true; /* by the other edge, when it is over */
+}
+
+static const sr_subscriber_ops ops = {SR_HELD_WEBSOCKET, deliver, gap, due, leave, pack, passed};
 
 /* --- all of them --- */
 
@@ -181,7 +195,6 @@ sr_refusal sr_websocket_begin(sr_websockets *all, sr_task *task, const sr_openin
     if (!ws)
         return SR_REFUSED_MEMORY;
     ws->all = all;
-    ws->subscriber.kind = SR_HELD_WEBSOCKET;
     sr_link_init(&ws->link);
     sr_link_init(&ws->asking);
     sr_wsframe_init(&ws->frames);
@@ -205,6 +218,40 @@ sr_refusal sr_websocket_begin(sr_websockets *all, sr_task *task, const sr_openin
     c->state = SR_CONN_HELD;
     sr_wscarrier_watch(ws);
     return SR_REFUSED_NOT;
+}
+
+/* The exchange owns it from the moment at which it has begun as a subscriber. */
+bool sr_websocket_adopt(sr_websockets *all, sr_conn *c, sr_bytes packed)
+{
+    sr_engine *e = all->engine;
+    sr_exchange *x = sr_exchange_add(e, c);
+    sr_websocket *ws = x && sr_move_unpack_exchange(e, x, &packed) ? calloc(1, sizeof *ws) : NULL;
+    if (!ws)
+        return false;
+    ws->all = all;
+    sr_link_init(&ws->link);
+    sr_link_init(&ws->asking);
+    sr_wsframe_init(&ws->frames);
+    if (!sr_errand_of(&ws->client, x)) {
+        forget(ws);
+        return false;
+    }
+    sr_link_append(&all->list, &ws->link);
+    ws->state = SR_WEBSOCKET_OPEN;
+    ws->accepted = true;
+    ws->carrier = x;
+    x->held = ws;
+    c->state = SR_CONN_HELD;
+    sr_subscriber_begin(all->live, &ws->subscriber, x, all->ops);
+    if (e->config.hold_per_client)
+        ws->counted = sr_clients_came(all->live, &x->client, UINT32_MAX);
+    if (!sr_wsmove_unpack(ws, &packed))
+        return false;
+    sr_wscarrier_schedule(ws);
+    if (sr_wscarrier_watch(ws) && sr_recent_arrive(all->live, &ws->subscriber) &&
+        sr_transport_holds(c->transport))
+        sr_wsread_socket(ws);
+    return true;
 }
 
 void sr_websocket_drained(sr_websocket *ws)

@@ -127,7 +127,8 @@ typedef struct sr_websockets {
 static inline sr_websocket *sr_websocket_of(const sr_exchange *x)
 {
     sr_subscriber *s = x->held;
-    return s && s->kind == SR_HELD_WEBSOCKET ? (sr_websocket *)s : NULL;
+    bool is_one = s && (!s->ops || s->ops->kind == SR_HELD_WEBSOCKET); /* without: it is not open */
+    return is_one ? (sr_websocket *)s : NULL;
 }
 
 /* NULL: no memory. `live` outlives it. */
@@ -140,6 +141,12 @@ void sr_websockets_free(sr_websockets *all); /* behind the connections; NULL is 
  * Otherwise why not, and the task is as it was.
  */
 sr_refusal sr_websocket_begin(sr_websockets *all, sr_task *task, const sr_opening *o);
+
+/*
+ * One that was packed in another edge (sr_subscriber_ops.pack), for the connection which was just taken over. False: that is not possible, and
+ * the caller closes the connection. May close it, and is true then.
+ */
+bool sr_websocket_adopt(sr_websockets *all, sr_conn *c, sr_bytes packed);
 
 /* An event of its connection, which is in SR_CONN_HELD. May close it. */
 void sr_websocket_event(sr_websocket *ws, uint32_t events);

@@ -153,7 +153,7 @@ bool sr_wsaccept(sr_websocket *ws)
         return false;
     ws->state = SR_WEBSOCKET_OPEN;
     ws->heard = sr_live_second(live);
-    sr_subscriber_begin(live, &ws->subscriber, ws->all->ops, SR_HELD_WEBSOCKET);
+    sr_subscriber_begin(live, &ws->subscriber, ws->carrier, ws->all->ops);
     sr_wscarrier_schedule(ws);
     return sr_wscarrier_watch(ws);
 }

@@ -45,6 +45,7 @@ void sr_wscarrier_over(sr_websocket *ws)
     if (ws->subscriber.ops)
         sr_subscriber_end(all->live, &ws->subscriber);
     ws->subscriber.ops = NULL;
+    ws->subscriber.exchange = NULL;
     ws->carrier = NULL;
     ws->state = SR_WEBSOCKET_OVER;
     sr_wsframe_free(&ws->frames);

@@ -70,9 +70,18 @@ static void put(const sr_worker *w, const sr_worker_line *l, sr_bytes packed)
 
 bool sr_worker_publish(sr_worker *w, sr_bytes packed)
 {
+    int32_t given[SR_EDGES_MAX] = {0}; /* PID of the edge at each place that has it */
     if (sr_worker_is_child(w) || !sr_worker_meet(w))
         return false;
-    for (unsigned i = 0; i < w->n_open; i++)
-        put(w, w->open[i], packed);
+    /* once more if an edge has come meanwhile: it may have taken connections over from one that had not read this */
+    do {
+        for (unsigned i = 0; i < w->n_open; i++) {
+            int32_t *pid = &given[w->open[i] - w->edges];
+            if (*pid != w->open[i]->pid)
+                put(w, w->open[i], packed);
+            *pid = w->open[i]->pid;
+        }
+        atomic_thread_fence(memory_order_seq_cst);
+    } while (atomic_load(&w->sleepers->epoch) != w->epoch && sr_worker_meet(w));
     return true;
 }

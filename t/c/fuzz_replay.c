@@ -10,6 +10,7 @@
 #include "../../fuzz/chunked.c"
 #include "../../fuzz/edge.c"
 #include "../../fuzz/forwarded.c"
+#include "../../fuzz/grip.c"
 #include "../../fuzz/h2fields.c"
 #include "../../fuzz/h2session.c"
 #include "../../fuzz/item.c"
@@ -32,11 +33,11 @@ static const struct target {
     int (*run)(const uint8_t *data, size_t size);
 } targets[] = {
     {"chunked", fuzz_chunked},     {"edge", fuzz_edge},           {"forwarded", fuzz_forwarded},
-    {"h2fields", fuzz_h2fields},   {"h2session", fuzz_h2session}, {"item", fuzz_item},
-    {"logformat", fuzz_logformat}, {"moments", fuzz_moments},     {"proxyline", fuzz_proxyline},
-    {"request", fuzz_request},     {"response", fuzz_response},   {"ring", fuzz_ring},
-    {"split", fuzz_split},         {"static", fuzz_static},       {"transport", fuzz_transport},
-    {"wsevent", fuzz_wsevent},     {"wsframe", fuzz_wsframe},
+    {"grip", fuzz_grip},           {"h2fields", fuzz_h2fields},   {"h2session", fuzz_h2session},
+    {"item", fuzz_item},           {"logformat", fuzz_logformat}, {"moments", fuzz_moments},
+    {"proxyline", fuzz_proxyline}, {"request", fuzz_request},     {"response", fuzz_response},
+    {"ring", fuzz_ring},           {"split", fuzz_split},         {"static", fuzz_static},
+    {"transport", fuzz_transport}, {"wsevent", fuzz_wsevent},     {"wsframe", fuzz_wsframe},
 };
 
 /* Turns the escapes of a line into bytes, in place. Returns how many; what dev/fuzz did not write is none. */

@@ -2,6 +2,7 @@
 #include "../../src/live/channel.h"
 
 #include "../../src/live/clients.h"
+#include "../../src/live/recent.h"
 #include "tap.h"
 
 #include <stdio.h>
@@ -48,11 +49,12 @@ static void leave(sr_live *live, sr_subscriber *s)
     sr_subscriber_end(live, s);
 }
 
-static const sr_subscriber_ops ops = {deliver, gap, due, leave};
+static const sr_subscriber_ops ops = {SR_HELD_STREAM, deliver, gap, due, leave, NULL, NULL};
+
+static uint64_t number; /* of the last publication */
 
 static bool publish(sr_live *live, const char *channel, const char *id, const char *prev, const char *text)
 {
-    static uint64_t number;
     char packed[4096];
     sr_item item = {.number = ++number,
                     .channel = (uint32_t)strlen(channel),
@@ -79,7 +81,7 @@ static bool saw(sr_live *live, const char *want, const char *what)
 static void begin(sr_live *live, one *o, const char *name)
 {
     *o = (one){.name = name};
-    sr_subscriber_begin(live, &o->subscriber, &ops, SR_HELD_STREAM);
+    sr_subscriber_begin(live, &o->subscriber, NULL, &ops);
 }
 
 static sr_subscribed join(sr_live *live, one *o, const char *channel, const char *prev)
@@ -193,9 +195,62 @@ static void timers(sr_live *live)
     engine.now += 10 * SR_SECOND;
     saw(live, "", "one that is not needed any more");
     sr_timer_set(live, &a.subscriber, 5);
+    static sr_exchange second, first;
+    static sr_conn conn = {.state = SR_CONN_STREAMS, .exchange = &first};
+    first = (sr_exchange){.conn = &conn, .older = &second, .held = &a};
+    second = (sr_exchange){.conn = &conn, .held = &b};
+    a.subscriber.exchange = &first;
+    b.subscriber.exchange = &second;
+    sr_link_init(&conn.all);
+    sr_link_append(&engine.all, &conn.all);
     sr_live_drain(live);
+    sr_link_remove(&conn.all);
     saw(live, "a:leave b:leave ", "all leave");
     ok(!live->held[SR_HELD_STREAM] && !live->wheel.n, "nothing is left");
+}
+
+/* Connections come from another edge: whichever of the two knows a publication first, each of them gets it once */
+static void arrivals(sr_live *live)
+{
+    one a, b, c, here;
+    uint64_t n;
+    while (sr_recent_untold(live, &n))
+        ;
+    sr_recent_keep(live, true);
+    begin(live, &here, "here");
+    join(live, &here, "x", "");
+    publish(live, "x", "", "", "1");
+    saw(live, "here:1 ", "one who was here");
+    begin(live, &a, "a");
+    join(live, &a, "x", "");
+    ok(sr_recent_arrive(live, &a.subscriber), "one arrives");
+    saw(live, "a:1 ", "and gets what the old edge does not know");
+    sr_recent_told(live, number);
+    sr_recent_told(live, number + 1);
+    begin(live, &b, "b");
+    join(live, &b, "x", "");
+    sr_recent_arrive(live, &b.subscriber);
+    saw(live, "", "another one, behind the word that it has two of them");
+    publish(live, "x", "", "", "2");
+    saw(live, "here:2 a:2 ", "the second comes here later");
+    publish(live, "x", "", "", "3");
+    begin(live, &c, "c");
+    join(live, &c, "x", "");
+    c.ends = true;
+    ok(!sr_recent_arrive(live, &c.subscriber), "one that ends at what it gets");
+    saw(live, "c:3 here:3 a:3 b:3 ", "while that is on its way to others");
+    sr_subscriber_end(live, &a.subscriber);
+    sr_subscriber_end(live, &b.subscriber);
+    sr_subscriber_end(live, &here.subscriber);
+    int told = 0;
+    while (sr_recent_untold(live, &n))
+        told += n == number - 2 + (uint64_t)told;
+    is_int(told, 3, "the next edge is told of all three, in order");
+    sr_recent_again(live, 2);
+    ok(sr_recent_untold(live, &n) && n == number - 1, "again, as they could not be sent");
+    for (int i = 0; i < SR_RECENT_NUMBERS + 5; i++)
+        publish(live, "x", "", "", "x");
+    ok(sr_recent_untold(live, &n) && n == number - SR_RECENT_NUMBERS + 1, "of too many, the last");
 }
 
 static void bad_items(sr_live *live)
@@ -231,6 +286,7 @@ int main(void)
 {
     engine.row = &engine.no_row;
     engine.now = SR_SECOND;
+    sr_link_init(&engine.all);
     sr_live *live = sr_live_new(&engine);
     order(live);
     ends_within(live);
@@ -238,6 +294,7 @@ int main(void)
     timers(live);
     live->draining = false;
     bad_items(live);
+    arrivals(live);
     addresses(live);
     one a;
     begin(live, &a, "a");

@@ -55,11 +55,11 @@ my %ORDER = (
     conn      =>
         'spools engine identity extra trouble deadline client listener pump output body accesslog exchange account send joined connection capacity '
         . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
-    live      => 'timer channel subscriber clients fanout live hold',
+    live      => 'timer channel subscriber clients recent fanout live move hold',
     h1        => 'put end refuse decode read h1',
     h2        => 'state allocator priority numbers flood put refuse request session read h2',
     websocket =>
-        'base64 sha1 utf8 json opening wsframe wsevent wscontrol eventhead errand wscarrier wsread wsaccept wsorders wsanswer wsask websocket',
+        'base64 sha1 utf8 json opening wsframe wsevent wscontrol eventhead errand wscarrier wsread wsaccept wsorders wsanswer wsask wsmove websocket',
     edge =>
         'lanerules holder log answer others turns lanes entry presence text calls census report publish deliver crew files plain upgrade dispatch failures heir '
         . 'keys limits slow mend stop edge keeper rights sandbox setup',

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use MIME::Base64 qw(decode_base64);
+use Time::HiRes  qw(CLOCK_MONOTONIC clock_gettime);
 
 # As src/share/item.h has them
 use constant {
@@ -27,8 +28,9 @@ my %FORMAT = ( 'http-response' => \&_response, 'http-stream' => \&_stream, 'ws-m
 # struct sr_item: number, seven lengths, status, code, has
 my $HEAD = 'L2 L7 S3 x6';
 
-# Publications of this process: who has drawn the first number, and the next one
-my ( $drawn_by, @next ) = (0);
+# When this process has made its last item, and whether the lower half of a number comes first
+my $last        = 0;
+my $lower_first = pack( 'L', 1 ) eq pack 'V', 1;
 
 sub is_utf8 {
     my ( $class, $bytes ) = @_;
@@ -125,20 +127,12 @@ sub _message {
     return;
 }
 
-# 64 bits that no other publication has: a random beginning for each process, then in order
+# 64 bits that no other publication has, in the order of time: microseconds since the machine has started, then the process
 sub _number {
-    if ( $drawn_by != $$ ) {
-        my $random = '';
-        if ( open my $fh, '<:raw', '/dev/urandom' ) {
-            sysread $fh, $random, 8;
-            close $fh;
-        }
-        @next     = length $random == 8 ? unpack 'L2', $random : ( $$ ^ time, int rand 2**32 );
-        $drawn_by = $$;
-    }
-    $next[0] = $next[0] + 1 & 0xffff_ffff;
-    $next[1] = $next[1] + 1 & 0xffff_ffff if !$next[0];
-    return $next[0] || $next[1] ? @next : _number();
+    my $now = int( 1e6 * clock_gettime(CLOCK_MONOTONIC) );
+    $last = $now > $last ? $now : $last + 1;
+    my @halves = ( $last % 2**10 << 22 | $$ % 2**22, int( $last / 2**10 ) % 2**32 );
+    return $lower_first ? @halves : reverse @halves;
 }
 
 sub _number_of {
