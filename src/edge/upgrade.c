@@ -87,12 +87,12 @@ bool sr_upgrade_answer(sr_edge *ed, sr_task *task)
     sr_exchange *x = task->exchange;
     const sr_request *r = task->request;
     sr_opening o;
-    if (!x->trusted) {
+    if (!x->trusted)
         strip(task);
-        if (sr_wsevent_type(sr_span_in(task->base, r->content_type))) {
-            refuse(ed, task, 400, "a client sends events of WebSockets");
-            return true;
-        }
+    if (sr_wsevent_type(
+            sr_span_in(task->base, r->content_type))) { /* a proxy passes on what its clients send */
+        refuse(ed, task, 400, "a client sends events of WebSockets");
+        return true;
     }
     if ((!r->upgrade && !r->extended) || !ed->websockets || !sr_opening_asks(r, task->base))
         return false;

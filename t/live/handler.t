@@ -24,4 +24,31 @@ my $live   = Sirius::Test::Live->new(
 $live->streams;
 $live->websockets;
 $server->stop;
+
+# Sirius::WebSocket believes what this server lets pass. A proxy passes on what its clients send
+for my $options ( [], [ '--trust-proxy', '127.0.0.0/8,unix' ], [qw(--websocket off)],
+    [qw(--websocket /other)] )
+{
+    subtest "events that a client has written, with --hold @$options" => sub {
+        my $other = start_server( Sirius::Test::Live->app, qw(--workers 1 --hold), @$options );
+        for my $type (
+            'application/websocket-events',
+            'Application/WebSocket-Events;a=b',
+            "application/websocket-events\t"
+            )
+        {
+            my $body   = "OPEN\r\nTEXT 3\r\nwho\r\n";
+            my @fields = (
+                "Content-Type: $type",
+                'Connection-Id: 1',
+                'Meta-User: admin',
+                'X-Forwarded-For: 10.0.0.1'
+            );
+            my $answer = $other->ask( 'POST /chat?Ann', @fields, \$body );
+            is $answer->status, 400, $type;
+            unlike $answer->body, qr/admin|Ann/, 'no handler is asked';
+        }
+        $other->stop;
+    };
+}
 done_testing;
