@@ -7,7 +7,8 @@ use Test::More;
 use Sirius::Test;
 use Sirius::Test::Browser;
 
-# eg/chat.psgi in two windows of a browser: what one says, both show. Plain, over TLS, and over HTTP/2 with TLS. Pictures are in build/
+# eg/chat.psgi in two windows of a browser: what one says, both show; and the progress bar of eg/progress.psgi. Plain, over TLS, and over
+# HTTP/2 with TLS. Pictures are in build/
 
 my $ROOT    = $Sirius::Test::Server::ROOT;
 my $browser = Sirius::Test::Browser->start or plan skip_all => 'chromium is not installed';
@@ -59,6 +60,26 @@ for my $case ( [ plain => 'http' ], [ tls => 'https', @TLS, '--disable-http2' ],
         $browser->window( $window[1] );
         $browser->call('Page.close');
         shows( $window[0], 'Bob has left', 'who closes the window leaves' );
+        $browser->call('Page.close');
+        delete $browser->{session};
+        $server->stop;
+    };
+    subtest "$name: a progress bar" => sub {
+        my $server = start_server( "$ROOT/eg/progress.psgi", qw(--workers 2 --hold), @option );
+        $browser->open( 'about:blank', width => 480, height => 320, scheme => 'light' );
+        $browser->call( 'Security.setIgnoreCertificateErrors', ignore => JSON::PP::true );
+        $browser->call( 'Page.navigate',                       url => "$scheme://" . $server->address . '/' );
+        ok $browser->comes(q{document.title === 'Progress'}), 'the page';
+        $browser->value(
+            q{ window.seen = [];
+               new MutationObserver( () => seen.push(bar.value) ).observe( bar, { attributes: true } );
+               document.querySelector('button').click(); true }
+        );
+        ok $browser->comes('seen[seen.length - 1] === 100'), 'all of it';
+        my $seen = $browser->value('seen.join(" ")');
+        is $seen, join( ' ', sort { $a <=> $b } split / /, $seen ), 'only forward';
+        cmp_ok scalar( split / /, $seen ), '>=', 5, "in steps: $seen";
+        is_deeply [ grep { !/ 404 / } $browser->problems ], [], 'no error in the console, but for the icon';
         $browser->call('Page.close');
         delete $browser->{session};
         $server->stop;

@@ -55,7 +55,7 @@ my %page = (
     '/events' => sub {
         [   200,
             [ 'Content-Type' => 'text/event-stream', 'Grip-Hold' => 'stream', 'Grip-Channel' => 'news, all',
-              'Grip-Keep-Alive' => ':\n\n; format=cstring; timeout=20' ],
+              'Grip-Keep-Alive' => ':\n\n; format=cstring; timeout=20', 'X-Accel-Buffering' => 'no' ],
             ["data: first\n\n"]
         ];
     },
