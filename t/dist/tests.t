@@ -80,7 +80,6 @@ my %ELSEWHERE = (
     'lib/Sirius/Edge/Place.pm' => 'process/edges/killed process/edges/replaced',
     'lib/Sirius/Edge/Program.pm' => 'unit/edge_setup process/edges/replaced log/renewal',
     'lib/Sirius/Edge/Programs.pm' => 'process/edges/fallback',
-    'lib/Sirius/Edge/Publications.pm' => 'live/publish',
     'lib/Sirius/Edge/Shared.pm' => 'process/edges/killed process/edges/replaced',
     'lib/Sirius/Edge/Types.pm' => 'unit/static http/static',
     'lib/Sirius/LogFormat.pm' => 'log/logformat_golden log/logformat_errors',

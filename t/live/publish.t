@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use IO::Socket::UNIX;
 use JSON::PP ();
 use POSIX    ();
 use Test::More;
@@ -202,6 +203,24 @@ subtest 'Without --hold' => sub {
     local $ENV{SIRIUS_CONTROL} = $path;
     $server = start_server( $APP, '--workers' => 1 );
     like $server->ask('GET /one')->body, qr/\Afailed: \Q$why\E /, 'a worker is told as well';
+};
+
+subtest 'A server that becomes a new program' => sub {
+    my $listen = IO::Socket::UNIX->new( Local => "$dir/renewed", Listen => 1 ) or die $!;
+    my $pid    = fork // die $!;
+    if ( !$pid ) {
+        for my $answers ( 0, 0, 1, 0, 0, 0 ) {
+            my $client = $listen->accept or last;
+            sysread $client, my $request, 65_536;
+            syswrite $client, Sirius::Control::HTTP->answer( { ok => 1, text => 'Published' } ) if $answers;
+        }
+        POSIX::_exit(0);
+    }
+    ok publish( a => 'x', control => "$dir/renewed" ), 'a request that was dropped is sent again';
+    is error( \&publish, a => 'x', control => "$dir/renewed" ),
+        "Sirius::Channel->publish: the server at $dir/renewed closed the connection without an answer",
+        'not for ever';
+    waitpid $pid, 0;
 };
 
 subtest 'Publishers that are killed' => sub {

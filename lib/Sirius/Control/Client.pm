@@ -15,6 +15,7 @@ use Time::HiRes qw(sleep);
 use constant {
     LOOK     => 0.02,    # seconds between two checks whether a process is gone, or its queue has room
     PATH_MAX => 107,     # bytes of sun_path without its NUL
+    TRIES    => 3,       # a server that becomes a new program drops requests that are not complete
 };
 
 sub ask {
@@ -37,9 +38,13 @@ sub pid { return shift->{server}[0] }
 
 sub publish {
     my ( $self, $packed ) = @_;
-    my $fh = $self->_connect;
-    $self->_send( $fh, Sirius::Control::HTTP->request($packed) );
-    my $answer = $self->_answer( $fh, qr/\n\r?\n.*\n/s );
+    my $answer = '';
+    for ( 1 .. TRIES ) {
+        my $fh = $self->_connect;
+        $self->_send( $fh, Sirius::Control::HTTP->request($packed) );
+        $answer = $self->_answer( $fh, qr/\n\r?\n.*\n/s );
+        last if length $answer;
+    }
     my ( $status, $text ) = $answer =~ m{\AHTTP/1[.]1 (\d+).*?\n\r?\n(.*)\n\z}s;
     return if ( $status // 0 ) == 200;
     my ($refused) = $answer =~ /"error":"(.*?)"/;    # of another version, or to another user

@@ -20,7 +20,7 @@ sub act {
     my %place = map { $_->pid ? ( $_->pid => $_ ) : () } $self->{group}->places;
     for my $pid ( keys %{ $self->{waiting} } ) {
         my $all = $self->{waiting}{$pid};
-        shift @$all while @$all && $place{$pid} && $place{$pid}->pass( publish => fileno $all->[0][0] );
+        shift @$all while @$all && $place{$pid} && _pass( $place{$pid}, _file( ${ $all->[0] } ) );
         delete $self->{waiting}{$pid} if !@$all || !$place{$pid};
     }
     $self->{at} = now() + PAUSE;
@@ -45,25 +45,37 @@ sub publish {
     my @running = $self->{group}->running or return 'no edge is running';
     for my $place (@running) {
         my ( $bytes, $number ) = ( 0, 0 );
-        for my $one ( @{ $self->{waiting}{ $place->pid } || [] } ) { $bytes += $one->[1]; $number++ }
+        for my $packed ( @{ $self->{waiting}{ $place->pid } || [] } ) { $bytes += length $$packed; $number++ }
         return 'edge ' . $place->pid . " does not read: $number publications wait for it"
             if $bytes > BYTES_MAX || $number > NUMBER_MAX;
     }
-    my @items;
+    my @files;
     for my $packed (@packed) {
-        my $fd = Sirius::Edge::Shared->item($packed);
-        return $!{EINVAL}
+        push @files,
+            _file($packed) // return $!{EINVAL}
             ? 'an item is malformed, or of another version of Sirius'
-            : "cannot create a file in memory: $!"
-            if $fd < 0;
-        push @items, [ Sirius::OS::Inherit->take_handle($fd), length $packed ];
+            : "cannot create a file in memory: $!";
     }
     for my $place (@running) {
-        my $all = $self->{waiting}{ $place->pid } ||= [];
-        push @$all, @items;
+        my $waiting = $self->{waiting}{ $place->pid } ||= [];
+        for my $number ( 0 .. $#packed ) {
+            push @$waiting, \$packed[$number] if @$waiting || !_pass( $place, $files[$number] );
+        }
     }
-    $self->act;
-    return;
+    return $self->act;
+}
+
+# Undef with $!
+sub _file {
+    my $packed = shift;
+    my $fd     = Sirius::Edge::Shared->item($packed);
+    return $fd < 0 ? undef : Sirius::OS::Inherit->take_handle($fd);
+}
+
+# What waits has no file: this process needs its descriptors
+sub _pass {
+    my ( $place, $file ) = @_;
+    return $file && $place->pass( publish => fileno $file );
 }
 
 1;
