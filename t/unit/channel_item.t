@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use utf8;
 use Encode qw(encode_utf8);
+use POSIX  ();
 use Test::More;
 use Sirius::Channel::Item;
 use Sirius::Edge::Shared;
@@ -192,6 +193,17 @@ subtest 'Errors' => sub {
         ],
     );
     is error( $_->[0] ), "$_->[1]\n", encode_utf8( $_->[1] ) for @wrong;
+};
+
+subtest 'A reason like the content of the stream' => sub {
+    my $item = packed( {
+        channel       => 'a',
+        'http-stream' => { content => 'bye' },
+        'ws-message'  => { action  => 'close', reason => 'bye' }
+    } );
+    my $fd = Sirius::Edge::Shared->item($item);
+    cmp_ok $fd, '>=', 0, 'is an item';
+    POSIX::close($fd);
 };
 
 subtest 'What C does not take' => sub {

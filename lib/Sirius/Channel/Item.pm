@@ -57,7 +57,10 @@ sub packed {
         $FORMAT{$name}->( $self, $formats->{$name} );
     }
     die "no formats specified: 'http-stream', 'http-response' or 'ws-message'\n" if !$self->{has};
-    if ( defined $self->{message} && $self->{has} & STREAM && $self->{message} eq $self->{stream} ) {
+    if (   $self->{has} & STREAM
+        && $self->{has} & ( TEXT | BINARY )
+        && $self->{message} eq $self->{stream} )
+    {
         $self->{has} |= SAME;
         delete $self->{message};
     }
