@@ -46,7 +46,8 @@ sub new {
     $self->{signature} = Sirius::WebSocket::Signature->new( key => $arg{key}, issuer => $arg{issuer} )
         if defined $arg{key};
     my $origins = $arg{origins};
-    $self->{origins} = { map { lc $_ => 1 } ref $origins ? @$origins : $origins } if defined $origins;
+    $self->{origins} = { map { _origin($_) => 1 } ref $origins eq 'ARRAY' ? @$origins : $origins }
+        if defined $origins;
     return $self;
 }
 
@@ -139,6 +140,17 @@ sub _on_ping {
 sub _on_text {
     my ( $self, $ws, $content ) = @_;
     return $self->_on_message( $ws, $content, 0 );
+}
+
+# As browsers send it
+sub _origin {
+    my $origin = shift;
+    return $origin if ( $origin // q() ) =~ /\A(?:[*]|null)\z/;
+    my ( $scheme, $host, $port )
+        = lc( $origin // q() ) =~ m{\A([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[^:/\[\]\s]+)(:[0-9]{1,5})?/?\z}
+        or die "origins: '@{[ $origin // q() ]}' is not an origin, such as https://shop.example, or '*'\n";
+    my $usual = { http => ':80', https => ':443' }->{$scheme} // q();
+    return "$scheme://$host" . ( $port && $port ne $usual ? $port : q() );
 }
 
 sub _refused {

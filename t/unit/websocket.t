@@ -157,6 +157,15 @@ subtest 'origins' => sub {
     is $status->( $chat, 'http://[::1]:80', HTTP_HOST => '[::1]:5000' ), 200, 'IPv6';
     is $status->( $chat, 'http://a',        HTTP_HOST => undef ),        403, 'no host';
     my $listed = Sirius::WebSocket->new( unsigned => 1, origins => ['https://shop.example'] );
+    for my $same (qw(https://shop.example/ HTTPS://Shop.example:443)) {
+        my $other = Sirius::WebSocket->new( unsigned => 1, origins => $same );
+        is $status->( $other, 'https://shop.example' ), 200, "$same is the same";
+    }
+    for my $wrong ( 'shop.example', 'https://shop.example/chat', q(), undef, {} ) {
+        ok !eval { Sirius::WebSocket->new( unsigned => 1, origins => [$wrong] ) }, 'no origin';
+        like $@, qr/\Aorigins: '.*' is not an origin, such as/, 'why';
+    }
+    ok !eval { Sirius::WebSocket->new( unsigned => 1, origins => {} ) }, 'a hash';
     is $status->( $listed, 'https://shop.example' ), 200, 'one that is listed';
     is $status->( $listed, $_ ), 403, "not $_" for 'http://shop.example', 'https://shop.example:5000';
     is $status->( Sirius::WebSocket->new( unsigned => 1, origins => q(*) ), 'https://evil.example' ), 200,

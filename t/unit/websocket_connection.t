@@ -28,6 +28,13 @@ sub fields {
     return \%field;
 }
 
+{
+
+    package Sirius::Test::Text;
+    use overload q("") => sub {'an object'};
+    sub new { return bless {}, shift }
+}
+
 sub dies {
     my ( $code, $like, $name ) = @_;
     ok !eval { $code->(); 1 }, $name;
@@ -51,6 +58,10 @@ subtest 'opening' => sub {
     dies( sub { connection( opening => 1 )->send('x') },   qr/not accepted/,  'before it is accepted' );
     dies( sub { connection( opening => 1 )->reject(200) }, qr/not a status of an error/, 'a status' );
     is connection( opening => 1 )->reject( 302, 'x' )->response->[0], 302, 'rejected';
+    my $refused = connection( opening => 1 )->reject(401);
+    dies( sub { $refused->accept }, qr/rejected already/, 'then accepted' );
+    dies( sub { $refused->reject }, qr/rejected already/, 'twice' );
+    is $refused->response->[0], 401, 'it stays rejected';
 };
 
 subtest 'messages' => sub {
@@ -60,10 +71,13 @@ subtest 'messages' => sub {
     utf8::upgrade($upgraded);
     is_deeply [ events( connection()->send($upgraded) ) ],     ["TEXT m:$bytes"], 'however perl keeps it';
     is_deeply [ events( connection()->send_binary("\xff") ) ], ["BINARY m:\xff"], 'bytes';
-    dies( sub { connection()->send("\xfc") },            qr/not UTF-8/,          'other bytes' );
-    dies( sub { connection()->send("\x{263A}") },        qr/encode it as UTF-8/, 'characters' );
-    dies( sub { connection()->send_binary("\x{263A}") }, qr/encode it as UTF-8/, 'likewise' );
-    dies( sub { connection()->send(undef) },             qr/undefined/,          'none' );
+    dies( sub { connection()->send("\xfc") },            qr/not UTF-8/,                  'other bytes' );
+    dies( sub { connection()->send("\x{263A}") },        qr/encode it as UTF-8/,         'characters' );
+    dies( sub { connection()->send_binary("\x{263A}") }, qr/encode it as UTF-8/,         'likewise' );
+    dies( sub { connection()->send(undef) },             qr/undefined/,                  'none' );
+    dies( sub { connection()->send( [1] ) },             qr/the message is a reference/, 'an array' );
+    my $object = Sirius::Test::Text->new;
+    is_deeply [ events( connection()->send($object) ) ], ['TEXT m:an object'], 'an object that has a text';
 };
 
 subtest 'channels' => sub {
@@ -74,10 +88,12 @@ subtest 'channels' => sub {
         '{"channel":"b","type":"unsubscribe"}'
         ],
         'orders';
-    dies( sub { connection()->subscribe },              qr/no channel/, 'none' );
-    dies( sub { connection()->subscribe(q()) },         qr/1 to 255/,   'empty' );
-    dies( sub { connection()->subscribe( 'x' x 256 ) }, qr/1 to 255/,   'too long' );
-    dies( sub { connection()->subscribe("\xfc") },      qr/not UTF-8/,  'bytes' );
+    dies( sub { connection()->subscribe },              qr/no channel/,                          'none' );
+    dies( sub { connection()->subscribe(q()) },         qr/1 to 255/,                            'empty' );
+    dies( sub { connection()->subscribe( 'x' x 256 ) }, qr/1 to 255/,                            'too long' );
+    dies( sub { connection()->subscribe("\xfc") },      qr/not UTF-8/,                           'bytes' );
+    dies( sub { connection()->subscribe("a\nb") }, qr/the channel contains a control character/, 'a line' );
+    dies( sub { connection()->subscribe(undef) },  qr/the channel is undefined/,                 'undef' );
     is_deeply [ events( connection()->detach ) ], ['TEXT c:{"type":"detach"}'], 'detached';
 };
 
@@ -89,7 +105,8 @@ subtest 'keep-alive' => sub {
     is $order->( 30, "\xff", 'binary' ),
         '{"content-bin":"/w==","message-type":"binary","timeout":30,"type":"keep-alive"}', 'bytes';
     is $order->($_), '{"type":"keep-alive"}', 'none' for 0, undef;
-    dies( sub { connection()->keep_alive('1m') },             qr/number of seconds/,  'a time' );
+    dies( sub { connection()->keep_alive('1m') },   qr/number of seconds/,            'a time' );
+    dies( sub { connection()->keep_alive(86_401) }, qr/seconds from 0 to 86400/,      'more than a day' );
     dies( sub { connection()->keep_alive( 1, 'x', 'pong' ) }, qr/text, binary, ping/, 'a type' );
     dies( sub { connection()->keep_alive( 1, "\xff" ) },      qr/not UTF-8/,          'text' );
 };

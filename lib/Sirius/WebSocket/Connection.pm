@@ -3,14 +3,17 @@ package Sirius::WebSocket::Connection;
 use strict;
 use warnings;
 
-use JSON::PP ();
+use JSON::PP     ();
+use Scalar::Util qw(blessed);
 use Sirius::WebSocket::Events;
+use overload ();
 
 # Before each message: "c:" is for the gateway, so that no message of a client that is sent on can be such an order
 use constant {
     CONTROL => 'c:',
     MESSAGE => 'm:',
 };
+use constant KEEP_ALIVE_MAX => 86_400;    # seconds
 
 my $JSON = JSON::PP->new->utf8->canonical;
 
@@ -19,6 +22,7 @@ sub accept {
     die "accept: this request does not open a connection\n" if !$self->{is_opening};
     die "accept: fields come in pairs\n"                    if @fields % 2;
     die "accept: the connection was accepted already\n"     if $self->{accepted};
+    die "accept: the connection was rejected already\n"     if $self->{rejected};
     $self->{accepted} = 1;
     push @{ $self->{fields} }, @fields;
     return $self;
@@ -27,7 +31,7 @@ sub accept {
 # RFC 6455, 7.4: codes that may be sent, and a reason that fits into the frame
 sub close {
     my ( $self, $code, $reason ) = @_;
-    ( $code, $reason ) = ( $code // 1000, _bytes( close => $reason // q() ) );
+    ( $code, $reason ) = ( $code // 1000, _bytes( close => $reason // q(), 'reason' ) );
     die "close: the code $code cannot be sent\n"
         if $code !~ /\A[1-4][0-9]{3}\z/ || $code < 3000 && ( $code > 1014 || $code =~ /\A100[456]\z/ );
     die "close: the reason has more than 123 bytes\n" if length $reason > 123;
@@ -53,8 +57,9 @@ sub is_over {
 
 sub keep_alive {
     my ( $self, $seconds, $message, $type ) = @_;
-    return $self->_control( type => 'keep-alive' )          if !$seconds;
-    die "keep_alive: $seconds is not a number of seconds\n" if $seconds !~ /\A[0-9]{1,9}\z/;
+    return $self->_control( type => 'keep-alive' ) if !$seconds;
+    die "keep_alive: '$seconds' is not a number of seconds from 0 to ${\ KEEP_ALIVE_MAX}\n"
+        if $seconds !~ /\A[0-9]{1,9}\z/ || $seconds > KEEP_ALIVE_MAX;
     $type ||= defined $message ? 'text' : 'ping';
     die "keep_alive: $type is not one of text, binary, ping\n" if $type !~ /\A(?:text|binary|ping)\z/;
     $message = _bytes( keep_alive => $message // q() );
@@ -80,7 +85,7 @@ sub meta {
     $name = lc $name =~ tr/_/-/r;
     my $meta = $self->{meta};
     if (@value) {
-        my $value = _bytes( meta => $value[0] // q() );
+        my $value = _bytes( meta => $value[0] // q(), 'value' );
         die "meta: the value of $name has a control character, or a space at an end\n"
             if $value =~ /[\x00-\x1f\x7f]|\A\x20|\x20\z/;
         $meta->{$name} = $value;
@@ -113,8 +118,9 @@ sub reject {
     $status //= 403;
     die "reject: this request does not open a connection\n" if !$self->{is_opening};
     die "reject: the connection was accepted already\n"     if $self->{accepted};
+    die "reject: the connection was rejected already\n"     if $self->{rejected};
     die "reject: $status is not a status of an error\n"     if $status !~ /\A[345][0-9]{2}\z/;
-    $text = _bytes( reject => $text // "refused\n" );
+    $text = _bytes( reject => $text // "refused\n", 'text' );
     $self->{rejected} = [ $status, [ 'Content-Type' => 'text/plain; charset=utf-8' ], [$text] ];
     return $self;
 }
@@ -163,12 +169,14 @@ sub unsubscribe {
 }
 
 sub _bytes {
-    my ( $who, $text ) = @_;
-    die "$who: the message is undefined\n" if !defined $text;
+    my ( $who, $text, $what ) = @_;
+    $what //= 'message';
+    die "$who: the $what is undefined\n" if !defined $text;
+    die "$who: the $what is a reference\n"
+        if ref $text && !( blessed $text && overload::Method( $text, q("") ) );
     $text = "$text";
     utf8::downgrade( $text, 1 )
-        or die
-        "$who: a message consists of bytes, and this one has characters above 255: encode it as UTF-8\n";
+        or die "$who: a $what consists of bytes, and this one has characters above 255: encode it as UTF-8\n";
     return $text;
 }
 
@@ -176,8 +184,9 @@ sub _channel {
     my ( $self, $type, @channels ) = @_;
     die "$type: no channel\n" if !@channels;
     for (@channels) {
-        my $channel = _bytes( $type => $_ );
-        die "$type: a channel has 1 to 255 bytes\n" if $channel eq q() || length $channel > 255;
+        my $channel = _bytes( $type => $_, 'channel' );
+        die "$type: a channel has 1 to 255 bytes\n"             if $channel eq q() || length $channel > 255;
+        die "$type: the channel contains a control character\n" if $channel =~ /[\x00-\x08\x0a-\x1f\x7f]/;
         $self->_control( type => $type, channel => _text( $type => $channel ) );
     }
     return $self;
@@ -273,7 +282,7 @@ The C<Connection-Id>, the same for all requests of this connection, and of no ot
   $ws->keep_alive( 30, $bytes, 'binary' );
   $ws->keep_alive(0);
 
-Sends a ping, or this message, when nothing was sent for so many seconds; with 0 no longer.
+Sends a ping, or this message, when nothing was sent for so many seconds, a day at most; with 0 no longer.
 
 =head2 meta
 
