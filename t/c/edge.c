@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #endif
 #include "edge/edge.h"
+#include "share/item.h"
 #include "share/memory.h"
 
 #include "worker/worker.h"
@@ -170,6 +171,40 @@ static void no_slot(void)
 {
     bad.index = UINT32_MAX;
     say(SR_REPLY_CUT, 0, "", 0);
+}
+
+/* A part of an item. */
+static void publish(uint64_t number, uint16_t flags, const char *at, size_t len)
+{
+    uint64_t own = bad.number;
+    uint32_t slot = bad.index;
+    bad.number = number;
+    bad.index = SR_REPLY_NO_SLOT;
+    say(SR_REPLY_PUBLISH, flags, at, len);
+    bad.number = own;
+    bad.index = slot;
+}
+
+static void publish_rubbish(void)
+{
+    publish(0, 0, "rubbish", 7);
+}
+
+static void publish_for_request(void)
+{
+    publish(bad.number, 0, "rubbish", 7);
+}
+
+static void publish_without_end(void)
+{
+    static char piece[8192];
+    for (size_t sum = 0; sum <= SR_ITEM_PACKED_MAX; sum += sizeof piece)
+        publish(0, SR_REPLY_MORE, piece, sizeof piece);
+}
+
+static void publish_unknown_flag(void)
+{
+    publish(0, 1 << 15, "rubbish", 7);
 }
 
 static void file_of(int fd, uint64_t length)
@@ -512,6 +547,10 @@ static const struct crime {
     {"half a HEAD", short_head, true, true},
     {"a number that there never was", never_issued, true, true},
     {"a slot that there is not", no_slot, true, true},
+    {"an item that is none", publish_rubbish, true, true},
+    {"an item about a request", publish_for_request, true, true},
+    {"an item without an end", publish_without_end, true, true},
+    {"an item with a flag that is unknown", publish_unknown_flag, true, true},
     {"a directory as a file", file_directory, true, true},
     {"a pipe as a file", file_pipe, true, true},
     {"a file that is shorter than it says", file_short, true, false},
