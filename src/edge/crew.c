@@ -347,10 +347,10 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
     answer(ed, m, note, fds, n);
     if (ahead >= 0)
         close(ahead);
-    if (end >= 0) {
+    if (end >= 0)
         close(end);
+    if (end >= 0 && !m->broken) /* otherwise the connection may be closed */
         sr_relay_step(ed->engine, c);
-    }
 }
 
 void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
