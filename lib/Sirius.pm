@@ -125,7 +125,7 @@ True: the whole body has been received before the application is called.
 
 =item C<psgix.io>
 
-The socket of the client, an L<IO::Socket>; absent over HTTP/2. Copying or inspecting it has no effect. An application that reads from it,
+The socket of the client, an L<IO::Socket>; absent over HTTP/2, but for extended CONNECT (WebSockets). Copying or inspecting it has no effect. An application that reads from it,
 writes to it or asks for its descriptor takes it over: the server reads no further request from that connection. See
 L<Sirius::PSGI::Socket>.
 

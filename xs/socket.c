@@ -323,7 +323,9 @@ SV *sirius_socket(pTHX_ UV serial)
     else
         k->silent = false;
     s->turn.io.glob = SvREFCNT_inc_simple_NN((SV *)gv);
-    return sv_bless(newRV_noinc((SV *)gv), s->turn.site->socket);
+    bool is_stream = s->worker.request.request->version == SR_HTTP_2;
+    HV *class = is_stream ? gv_stashpvs("IO::Socket::UNIX", GV_ADD) : s->turn.site->socket;
+    return sv_bless(newRV_noinc((SV *)gv), class);
 }
 
 /* Whether anybody but the turn and %env holds the handle. */

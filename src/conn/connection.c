@@ -99,7 +99,7 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
     sr_deadline_clear(e, c);
     e->handshakes.n -= c->state == SR_CONN_HANDSHAKE;
     e->n_tunnels -= c->state == SR_CONN_TUNNEL;
-    sr_pump_free(e, c);
+    sr_pump_free(e, c->pump);
     sr_link_remove(&c->buffered);
     sr_link_remove(&c->due);
     sr_link_remove(&c->all);

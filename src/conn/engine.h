@@ -82,8 +82,6 @@ typedef struct sr_engine {
 
     const struct sr_protocol *protocol; /* that of connections which enter; set by the owner, likewise */
     const struct sr_protocol *streams;  /* HTTP/2; NULL: there is none */
-    bool
-        extended; /* requests may open a WebSocket by extended CONNECT (RFC 8441); set by the owner, likewise */
 
     /* engine.c */
     sr_loop loop;
@@ -123,6 +121,10 @@ typedef struct sr_engine {
 
     /* send.c */
     size_t pending; /* bytes of memory in all outputs */
+
+    /* psgix.io of streams */
+    uint64_t n_lent; /* that applications have */
+    size_t passing;  /* bytes of clients that they have not taken, of all */
 
     sr_accesslog *log;         /* NULL: there is none */
     uint64_t nonce;            /* random: for ids of requests (http/traced.h) */

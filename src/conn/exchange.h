@@ -41,6 +41,7 @@ typedef struct sr_exchange {
     bool chunked;             /* private to the protocol */
     bool owed;                /* not counted yet */
     uint8_t refused;          /* sr_refusal: why the server answers by itself */
+    bool lent : 1;            /* psgix.io: the application has a descriptor of the socket, or of one for it */
     bool proxied : 1;         /* it came from a proxy, as far as is known */
     bool cut_by_reset : 1;    /* a close alone could make it look complete when it is not */
     bool interim_pending : 1; /* a part of an interim response is out, and the rest waits in conn->out */

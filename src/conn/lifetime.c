@@ -76,13 +76,33 @@ void sr_engine_free(sr_engine *e)
     free(e);
 }
 
+/* Whether no worker has a request of it, and applications have taken all that it carries. */
+static bool is_tunnel(const sr_conn *c)
+{
+    const sr_exchange *x = c->state == SR_CONN_STREAMS ? c->exchange : NULL;
+    while (x && x->lent && !x->slot)
+        x = x->older;
+    return c->state == SR_CONN_TUNNEL || (c->state == SR_CONN_STREAMS && c->exchange && !x);
+}
+
+static bool is_busy(const sr_conn *c)
+{
+    for (const sr_exchange *x = c->exchange; x && c->state == SR_CONN_STREAMS; x = x->older)
+        if (x->protocol->output(x))
+            return true;
+    return sr_relay_busy(c);
+}
+
 /*
  * A tunnel must not delay the exit of the edge. On a plain connection the application holds the socket; over TLS, what it has written
  * is sent first.
  */
 static bool only_tunnels(sr_engine *e)
 {
-    if (e->n_conns > e->n_tunnels) {
+    bool only = e->n_conns <= e->n_tunnels + e->n_lent;
+    for (sr_link *l = e->all.next; only && l != &e->all; l = l->next)
+        only = is_tunnel(SR_LIST_ENTRY(l, sr_conn, all));
+    if (!only) {
         e->tunnels_until = 0;
         return false;
     }
@@ -91,7 +111,7 @@ static bool only_tunnels(sr_engine *e)
     if (e->now >= e->tunnels_until)
         return true;
     for (sr_link *l = e->all.next; l != &e->all; l = l->next)
-        if (sr_relay_busy(SR_LIST_ENTRY(l, sr_conn, all)))
+        if (is_busy(SR_LIST_ENTRY(l, sr_conn, all)))
             return false;
     return true;
 }

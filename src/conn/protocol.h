@@ -71,6 +71,24 @@ typedef struct sr_protocol {
     /* Of a held exchange, in SR_CONN_STREAMS: its client may send more again (sr_engine.came). */
     void (*more)(sr_engine *e, sr_exchange *x);
 
+    /*
+     * --- psgix.io of one exchange of several (pump.h). All NULL: the application gets the connection ---
+     */
+
+    /* *theirs is a socket for the application, by which it answers and reads what the client sends. 0 or errno. */
+    int (*lend)(sr_engine *e, sr_exchange *x, int *theirs);
+
+    /* Whether it has written there. Closes nothing, and ends no exchange. */
+    bool (*spoken)(sr_engine *e, sr_exchange *x);
+
+    /* An event of the pair, or the application has got its end. */
+    void (*pumped)(sr_engine *e, sr_exchange *x);
+
+    /* The application keeps it, and will not answer in another way: no worker has the request any more. */
+    void (*detach)(sr_engine *e, sr_exchange *x);
+
+    /* --- */
+
     /* It can't be completed: the client is to notice that something is missing. */
     void (*cut)(sr_engine *e, sr_exchange *x);
 

@@ -10,34 +10,20 @@
 
 enum { DRAIN_TURNS = 64 }; /* 1 MiB: more than a socket of the pair holds */
 
-/* What a call has returned. 0: go on; EAGAIN: wait; otherwise that side is gone. */
-static int result(ssize_t n)
-{
-    return n >= 0 || errno == EINTR ? 0 : errno == EWOULDBLOCK ? EAGAIN : errno;
-}
-
 /* From the client to the application. 0 or EAGAIN; otherwise it can't go on. */
 static int pump_up(sr_engine *e, sr_conn *c)
 {
     sr_pump *p = c->pump;
+    size_t pushed;
     int err = 0;
     for (int turns = 0; turns < 4 && !err && !p->up_over; turns++) {
         if (sr_buffer_len(&p->up)) {
-            ssize_t n =
-                send(p->source.fd, sr_buffer_at(&p->up), sr_buffer_len(&p->up), MSG_DONTWAIT | MSG_NOSIGNAL);
-            err = result(n);
-            if (n > 0)
-                sr_buffer_take(&p->up, (size_t)n);
-            if (err == EPIPE) { /* the application has closed its end: what it has said goes out */
-                sr_buffer_free(&p->up);
-                p->up_over = true;
-                err = 0;
-            }
+            err = sr_pump_push(p, &pushed);
             continue;
         }
         sr_buffer_free(&p->up);
         ssize_t n = sr_transport_read(c->transport, c->source.fd, e->intake.scratch, SR_PUMP_BYTES);
-        err = result(n);
+        err = sr_pump_result(n);
         if (n > 0 && !sr_buffer_add(&p->up, e->intake.scratch, (size_t)n))
             err = ENOMEM;
         if (n == 0) {
@@ -48,16 +34,10 @@ static int pump_up(sr_engine *e, sr_conn *c)
     return err;
 }
 
-/* Whether the application has closed its end, rather than shut it down for writing. */
-static bool closed(const sr_pump *p)
-{
-    return p->down_ends && send(p->source.fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EPIPE;
-}
-
 /* Whether the end waits: a worker still has the request, and may answer it, as one that only looked at the socket does. */
 static bool held(const sr_conn *c)
 {
-    return sr_conn_slot(c) && closed(c->pump);
+    return sr_conn_slot(c) && sr_pump_closed(c->pump);
 }
 
 /* What waits in the output. EAGAIN: the client does not read, or it is of a response, which deliver.c sends. */
@@ -82,12 +62,8 @@ static int take(sr_engine *e, sr_conn *c)
 {
     sr_pump *p = c->pump;
     uint64_t before = c->sent;
-    ssize_t n = recv(p->source.fd, e->intake.scratch, SR_PUMP_BYTES, MSG_DONTWAIT);
-    if (n < 0 && errno == ECONNRESET) /* closed, before it had read all */
-        n = 0;
-    int err = result(n);
-    p->down_ends = n == 0;
-    p->spoken = p->spoken || n > 0;
+    ssize_t n;
+    int err = sr_pump_take(p, e->intake.scratch, &n);
     if (n > 0)
         sr_send(e, c, &(struct iovec){e->intake.scratch, (size_t)n}, 1);
     c->exchange->sent_from += c->sent - before;
@@ -124,28 +100,17 @@ void sr_relay_drain(sr_engine *e, sr_conn *c)
         ;
 }
 
-static bool watch_pair(sr_engine *e, sr_pump *p, uint32_t events)
-{
-    if (events == p->interest)
-        return true;
-    int err = !events       ? sr_loop_remove(&e->loop, &p->source)
-              : p->interest ? sr_loop_change(&e->loop, &p->source, events)
-                            : sr_loop_add(&e->loop, &p->source, events);
-    if (!err)
-        p->interest = events;
-    return !err;
-}
-
 void sr_relay_step(sr_engine *e, sr_conn *c)
 {
     sr_pump *p = c->pump;
     uint32_t of_client = 0, of_pair = 0;
     int up = pump_up(e, c), down = pump_down(e, c);
-    if ((up && up != EAGAIN) || (down && down != EAGAIN) || (p->down_over && (p->up_over || closed(p)))) {
+    if ((up && up != EAGAIN) || (down && down != EAGAIN) ||
+        (p->down_over && (p->up_over || sr_pump_closed(p)))) {
         if (sr_conn_slot(c)) { /* a worker still has its request, and will say what became of it */
             c->gone = true;
             c->why = SR_CLOSED_APPLICATION;
-            watch_pair(e, p, 0);
+            sr_pump_watch(e, p, 0);
             shutdown(p->source.fd, SHUT_RDWR); /* or it would wait for the client for ever */
             sr_conn_unwatch(e, c);
             return;
@@ -155,7 +120,7 @@ void sr_relay_step(sr_engine *e, sr_conn *c)
     }
     if (sr_buffer_len(&p->up))
         of_pair |= EPOLLOUT;
-    else if (!p->up_over && !closed(p))
+    else if (!p->up_over && !sr_pump_closed(p))
         of_client |= EPOLLIN;
     if (c->out || (p->down_ends && !p->down_over && !held(c)))
         of_client |= EPOLLOUT;
@@ -163,7 +128,7 @@ void sr_relay_step(sr_engine *e, sr_conn *c)
         of_pair |= EPOLLIN;
     if (!of_client)
         sr_conn_unwatch(e, c);
-    if (watch_pair(e, p, of_pair) && of_client && sr_conn_watch(e, c, of_client) &&
+    if (sr_pump_watch(e, p, of_pair) && of_client && sr_conn_watch(e, c, of_client) &&
         (sr_transport_holds(c->transport) && of_client & EPOLLIN))
         sr_link_append(&e->intake.buffered, &c->buffered);
 }
@@ -173,7 +138,7 @@ bool sr_relay_busy(const sr_conn *c)
     char byte;
     const sr_pump *p = c->pump;
     return c->out || (c->transport && c->transport->ops->unsent(c->transport)) ||
-           (!p->down_ends && recv(p->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
+           (p && !p->down_ends && recv(p->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
 }
 
 void sr_relay_detach(sr_engine *e, sr_exchange *x)

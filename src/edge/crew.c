@@ -1,6 +1,7 @@
 #include "crew.h"
 
 #include "../conn/capacity.h"
+#include "../conn/protocol.h"
 #include "../conn/pump.h"
 #include "../conn/relay.h"
 #include "../conn/send.h"
@@ -301,6 +302,20 @@ static int ahead_of(const sr_conn *c)
     return sr_memfile("sirius-ahead", &iov, 1, false);
 }
 
+/* The same for one request of a connection that has others as well. */
+static void lend_stream(sr_edge *ed, sr_edge_worker *m, sr_message *note, sr_exchange *x)
+{
+    int end, n = x->protocol->lend(ed->engine, x, &end) == 0;
+    note->kind = SR_MESSAGE_SOCKET;
+    note->bytes = 0;
+    x->lent = x->lent || n;
+    answer(ed, m, note, &end, n);
+    if (n)
+        close(end);
+    if (n && !m->broken)
+        x->protocol->pumped(ed->engine, x);
+}
+
 /*
  * Gives the worker a descriptor of the socket, for psgix.io. The edge still sends the response, if there is
  * one, but reads nothing more; SR_REPLY_TAKEN says that no response will come. If bytes that were already
@@ -312,7 +327,11 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
     int fds[2], n = 0;
     sr_entry *en = asked(ed, m, note);
     sr_conn *c = en && en->exchange ? en->exchange->conn : NULL;
-    if (c && c->state == SR_CONN_STREAMS) /* others use it as well */
+    if (c && en->exchange->protocol->lend) {
+        lend_stream(ed, m, note, en->exchange);
+        return;
+    }
+    if (c && c->state == SR_CONN_STREAMS) /* an event of a WebSocket, which has none */
         c = NULL;
     note->kind = SR_MESSAGE_SOCKET;
     note->bytes = 0;
@@ -321,7 +340,11 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
     bool lends = c && !c->gone && (!bytes || ahead >= 0);
     int socket = lends ? c->source.fd : -1, end = -1;
     if (lends && c->transport) { /* one end of a pair; once, and not without a descriptor */
-        lends = !c->pump && sr_pump_new(c, &end) == 0;
+        lends = !c->pump && (c->pump = sr_pump_new(c)) && sr_pump_pair(c->pump, &end) == 0;
+        if (c->pump && c->pump->source.fd < 0) {
+            sr_pump_free(ed->engine, c->pump);
+            c->pump = NULL;
+        }
         socket = end;
     }
     if (lends) {
@@ -332,7 +355,7 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
         note->bytes = (uint32_t)bytes;
         if (!c->borrowed)
             en->lent_at = sr_send_total(c);
-        c->borrowed = true;
+        c->borrowed = c->exchange->lent = true;
         c->exchange->keep_alive = false;
         if (c->out)
             c->out->copies = true;

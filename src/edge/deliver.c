@@ -121,11 +121,14 @@ static void bad_gateway(sr_edge *ed, sr_exchange *x)
 }
 
 /* Whether the application, which has the socket (psgix.io), may have written to it: then no response can be told from that. */
-static bool has_written(const sr_entry *en)
+static bool has_written(sr_edge *ed, const sr_entry *en)
 {
-    const sr_conn *c = en->exchange ? en->exchange->conn : NULL;
-    if (!c || !c->borrowed)
+    sr_exchange *x = en->exchange;
+    if (!x || !x->lent)
         return false;
+    if (x->protocol->spoken)
+        return x->protocol->spoken(ed->engine, x);
+    const sr_conn *c = x->conn;
     return c->pump ? c->pump->spoken : !en->lent_at || sr_send_total(c) != en->lent_at;
 }
 
@@ -133,7 +136,7 @@ bool sr_deliver_unanswered(sr_edge *ed, const sr_entry *en)
 {
     if (en->exchange && en->exchange->conn->pump)
         sr_relay_drain(ed->engine, en->exchange->conn);
-    return en->phase == SR_ENTRY_OPEN && !has_written(en);
+    return en->phase == SR_ENTRY_OPEN && !has_written(ed, en);
 }
 
 static void cut(sr_edge *ed, uint32_t slot)
@@ -247,7 +250,7 @@ static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *p
             sr_buffer_free(&en->fields); /* these fields do not belong to the head that follows */
             return err && err != SR_RESPONSE_NO_MEMORY ? TOOK_BAD : TOOK;
         }
-        if (rec->flags & SR_REPLY_OWN && has_written(en)) {
+        if (rec->flags & SR_REPLY_OWN && has_written(ed, en)) {
             cut(ed, slot);
             return TOOK;
         }
@@ -367,7 +370,7 @@ static took hold(sr_edge *ed, sr_entry *en, const char *payload, size_t len)
     if (en->phase == SR_ENTRY_BODY || !ed->live || len > SR_GRIP_LINES_MAX)
         return TOOK_BAD;
     sr_buffer_reset(&ed->copy);
-    if (en->phase == SR_ENTRY_OPEN && !has_written(en) && sr_buffer_add(&ed->copy, payload, len))
+    if (en->phase == SR_ENTRY_OPEN && !has_written(ed, en) && sr_buffer_add(&ed->copy, payload, len))
         sr_hold_begin(ed->live, en->exchange, sr_bytes_of(sr_buffer_at(&ed->copy), len));
     return TOOK;
 }
@@ -396,12 +399,14 @@ static took held(sr_edge *ed, uint32_t slot)
 static took taken(sr_edge *ed, uint32_t slot)
 {
     sr_exchange *x = ed->entries[slot].exchange;
-    if (x && !x->conn->borrowed)
+    if (x && !x->lent)
         return TOOK_BAD;
     sr_calls_ended(ed, slot, x, false);
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
-    if (x)
+    if (x && x->protocol->detach)
+        x->protocol->detach(ed->engine, x);
+    else if (x)
         sr_relay_detach(ed->engine, x);
     return TOOK;
 }

@@ -222,7 +222,6 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         return err;
     if (ed->websockets)
         ed->websockets->ask = sr_dispatch_errand;
-    ed->engine->extended = ed->websockets;
     ed->answer.any = ed->answer.any || ed->live;
     if (s->log.fd >= 0 && (err = sr_log_open(ed, s)))
         return err;
@@ -453,6 +452,14 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
     }
 }
 
+static void pump_event(sr_engine *e, sr_pump *p)
+{
+    if (p->exchange)
+        p->exchange->protocol->pumped(e, p->exchange);
+    else
+        sr_relay_step(e, p->conn);
+}
+
 static void event(sr_edge *ed, const struct epoll_event *ev)
 {
     sr_source *s = ev->data.ptr;
@@ -468,7 +475,7 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         sr_accesslog_timer(ed->engine);
         return;
     case SR_SOURCE_PUMP:
-        sr_relay_step(ed->engine, ((sr_pump *)s)->conn);
+        pump_event(ed->engine, (sr_pump *)s);
         return;
     case SR_SOURCE_LIFELINE:
         lifeline_readable(ed);

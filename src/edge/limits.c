@@ -231,7 +231,7 @@ static bool queue_over(sr_edge *ed, sr_exchange *x)
 
 bool sr_limits_expired(sr_edge *ed, sr_exchange *x, sr_deadline_kind kind)
 {
-    if (x->conn->borrowed) /* psgix.io: the application talks to the client directly */
+    if (x->lent) /* psgix.io: the application talks to the client directly */
         return true;
     switch (kind) {
     case SR_DEADLINE_LOOK:

@@ -70,7 +70,7 @@ static const char *state(const sr_edge *ed, uint32_t slot, const sr_edge_worker 
     uint64_t ahead = atomic_load(&sr_queue_at(&ed->queue, slot)->backlog) +
                      (atomic_load_explicit(&ring->put, memory_order_relaxed) - m->reader.taken);
     const sr_conn *c = en->exchange ? en->exchange->conn : NULL;
-    if (c && c->borrowed)
+    if (c && en->exchange->lent)
         return ", it has the connection (psgix.io)";
     if (!c || sr_presence(c) < 0)
         return ", its client is gone";

@@ -94,13 +94,10 @@ bool sr_upgrade_answer(sr_edge *ed, sr_task *task)
         refuse(ed, task, 400, "a client sends events of WebSockets");
         return true;
     }
-    if ((!r->upgrade && !r->extended) || !ed->websockets || !sr_opening_asks(r, task->base))
+    if (!r->upgrade || !ed->websockets || !sr_opening_asks(r, task->base))
         return false;
-    if (!is_ours(ed, sr_span_in(task->base, r->path))) {
-        if (r->extended) /* an application that speaks WebSocket itself does so over HTTP/1.1 */
-            refuse(ed, task, 501, "there are no WebSockets at this path over HTTP/2");
-        return r->extended;
-    }
+    if (!is_ours(ed, sr_span_in(task->base, r->path)))
+        return false;
     sr_opening_check(&o, r, task->base, r->extended);
     if (o.status) {
         refuse(ed, task, o.status, o.why);

@@ -60,7 +60,8 @@ static sr_flush flush_all(sr_engine *e, sr_conn *c)
     if (r != SR_FLUSH_DONE || !c->pump)
         return r;
     sr_relay_drain(e, c);
-    sr_pump_free(e, c);
+    sr_pump_free(e, c->pump);
+    c->pump = NULL;
     return c->gone ? SR_FLUSH_GONE : sr_send_flush(e, c);
 }
 
@@ -138,7 +139,7 @@ void sr_h1_finish(sr_engine *e, sr_conn *c, bool close_after)
 {
     sr_deadline_clear(e, c);
     if (c->pump) /* the application has answered, and the connection ends with its response */
-        sr_pump_still(e, c);
+        sr_pump_still(e, c->pump);
     c->state = SR_CONN_FLUSH;
     c->close_after = close_after;
     send_rest(e, c);

@@ -6,6 +6,7 @@
 #include "read.h"
 #include "refuse.h"
 #include "session.h"
+#include "tunnel.h"
 
 const sr_protocol sr_h2 = {
     .begin = sr_session_begin,
@@ -14,13 +15,17 @@ const sr_protocol sr_h2 = {
     .read = sr_h2_read,
     .taken = sr_h2_taken,
     .writable = sr_session_send,
-    .head = sr_h2_head,
-    .piece = sr_h2_piece,
-    .file = sr_h2_file,
+    .head = sr_tunnel_head,
+    .piece = sr_tunnel_piece,
+    .file = sr_tunnel_file,
     .output = sr_h2_output,
     .settle = sr_h2_settle,
-    .end = sr_h2_end,
+    .end = sr_tunnel_end,
     .more = sr_h2_more,
+    .lend = sr_tunnel_lend,
+    .spoken = sr_tunnel_spoken,
+    .pumped = sr_tunnel_pumped,
+    .detach = sr_tunnel_detach,
     .cut = sr_h2_cut,
     .refuse = sr_h2_refuse,
 };

@@ -63,6 +63,7 @@ void sr_h2_refuse(sr_engine *e, sr_exchange *x, int status, sr_refusal why, cons
         sr_h2_cut(e, x);
         return;
     }
+    sr_stream_drop_pump(st);
     sr_refused of = asked(e, st, rule);
     identify(e, x, &of);
     sr_trouble_refused(e, x, why);

@@ -18,6 +18,8 @@
 
 #include <stdlib.h>
 
+#define KEY_FIELD "sec-websocket-key"
+
 static const char LINE_TOO_LONG[] = "the request line is longer than max-request-line",
                   HEAD_TOO_LARGE[] = "the head is larger than max-header-bytes";
 
@@ -126,11 +128,20 @@ static sr_span target(const sr_session *s)
     return none ? s->authority : s->path;
 }
 
-/* Extended CONNECT for a WebSocket is a GET with an upgrade in HTTP/1.1 (RFC 8441 5). */
+/* What HTTP/1.1 asks for by a GET with an upgrade (RFC 8441 5). */
 static bool is_extended(const sr_session *s)
 {
-    return s->protocol.len && sr_bytes_equal_nocase(part(s, s->protocol), SR_BYTES("websocket")) &&
-           sr_bytes_equal(part(s, s->method), SR_BYTES("CONNECT"));
+    return s->protocol.len && sr_bytes_equal(part(s, s->method), SR_BYTES("CONNECT"));
+}
+
+/* As that GET has them. The key proves nothing here, and RFC 8441 has none: applications want it in their own handshake. */
+static bool put_upgrade(const sr_session *s, sr_buffer *to)
+{
+    sr_bytes protocol = part(s, s->protocol);
+    return sr_response_line(to, SR_BYTES("connection"), SR_BYTES("Upgrade")) &&
+           sr_response_line(to, SR_BYTES("upgrade"), protocol) &&
+           (!sr_bytes_equal_nocase(protocol, SR_BYTES("websocket")) ||
+            sr_response_line(to, SR_BYTES(KEY_FIELD), SR_BYTES("AAAAAAAAAAAAAAAAAAAAAA==")));
 }
 
 static sr_bytes method(const sr_session *s)
@@ -147,7 +158,7 @@ static bool put_together(sr_session *s)
            sr_buffer_add_bytes(all, part(s, target(s))) &&
            sr_buffer_add_bytes(all, SR_BYTES(" HTTP/2.0\r\n")) &&
            (!s->authority.len || sr_response_line(all, SR_BYTES("host"), part(s, s->authority))) &&
-           sr_buffer_add_bytes(all, fields(s)) &&
+           (!is_extended(s) || put_upgrade(s, all)) && sr_buffer_add_bytes(all, fields(s)) &&
            (!sr_buffer_len(&s->cookie) || sr_response_line(all, SR_BYTES("cookie"), bytes(&s->cookie))) &&
            sr_buffer_add(all, "\r\n", 2);
 }
@@ -168,6 +179,8 @@ static bool request_line(sr_session *s, sr_request *r, const sr_request_limits *
     r->target = (sr_span){(uint32_t)method_len + 1, (uint32_t)len};
     r->method_id = (uint8_t)sr_method_of(sr_bytes_of(at, method_len));
     r->extended = is_extended(s);
+    if (r->extended && !sr_is_token(part(s, s->protocol)))
+        return sr_request_refuse(r, 400, ":protocol is not a token");
     r->is_head = r->method_id == SR_METHOD_HEAD;
     if (r->method_id == SR_METHOD_CONNECT) /* which has no :path, and is refused for what it is */
         return true;
@@ -185,6 +198,17 @@ static bool is_second_host(const sr_session *s, const sr_request *r, const char 
            sr_bytes_equal_nocase(sr_span_in(at, f->value), sr_span_in(at, r->host));
 }
 
+/* A key beside the one that was made for it. */
+static bool is_second_key(const sr_request *r, const char *at, sr_bytes name)
+{
+    if (!sr_bytes_equal_nocase(name, SR_BYTES(KEY_FIELD)))
+        return false;
+    for (uint32_t i = 0; i < r->n_fields; i++)
+        if (sr_bytes_equal_nocase(sr_span_in(at, r->fields[i].name), name))
+            return true;
+    return false;
+}
+
 static bool field(sr_session *s, sr_request *r, const sr_request_limits *limits, const char *at,
                   sr_bytes text)
 {
@@ -196,7 +220,7 @@ static bool field(sr_session *s, sr_request *r, const sr_request_limits *limits,
         return sr_request_refuse(r, 400, "a header name contains a byte that is not allowed");
     if (!sr_is_value(value))
         return sr_request_refuse(r, 400, "a header value contains a control character");
-    if (is_second_host(s, r, at, &f))
+    if (is_second_host(s, r, at, &f) || (is_extended(s) && is_second_key(r, at, name)))
         return true;
     if (r->n_fields >= limits->fields) /* :authority counts, as Host does in HTTP/1.1 */
         return sr_request_refuse(r, 431, "there are more header fields than max-header-fields");
@@ -268,8 +292,9 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
     x->is_head = sr_bytes_equal(part(s, s->method), SR_BYTES("HEAD"));
     if (!s->status && r->framing == SR_BODY_LENGTH && r->content_length > e->config.max_body)
         refuse(s, 413, SR_BODY_TOO_LARGE);
-    if (!s->status && r->extended && (ended || r->framing != SR_BODY_NONE))
-        refuse(s, 400, "a request for a WebSocket has a body, or ends with its head");
+    st->extended = !s->status && r->extended;
+    if (st->extended && (ended || r->framing != SR_BODY_NONE))
+        refuse(s, 400, "an extended CONNECT has a body, or ends with its head");
     if (!s->status && (ended || r->extended)) {
         s->complete = st;
         return;

@@ -12,6 +12,7 @@
 #include "numbers.h"
 #include "priority.h"
 #include "request.h"
+#include "tunnel.h"
 
 #include <stdlib.h>
 
@@ -71,8 +72,11 @@ static int data(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_t *a
     sr_h2_stream *st = nghttp2_session_get_stream_user_data(ng, id);
     sr_engine *e = s->engine;
     (void)flags;
-    if (e->extended)
-        nghttp2_session_consume_connection(ng, len);
+    if (st && sr_tunnel_is(st)) {
+        sr_tunnel_came(st, sr_bytes_of((const char *)at, len));
+        return 0;
+    }
+    nghttp2_session_consume_connection(ng, len);
     if (st && st->exchange && st->exchange->held) {
         /* they lie in memory of this connection, as all that is read */
         if (!e->came(e->with, st->exchange, (char *)(uintptr_t)at, len, false)) {
@@ -82,8 +86,7 @@ static int data(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_t *a
     } else if (st && st->exchange && !st->taken && !st->answered) {
         sr_body_arrived(s, st, sr_bytes_of((const char *)at, len));
     }
-    if (e->extended)
-        nghttp2_session_consume_stream(ng, id, len);
+    nghttp2_session_consume_stream(ng, id, len);
     return 0;
 }
 
@@ -107,6 +110,8 @@ static int received(nghttp2_session *ng, const nghttp2_frame *f, void *with)
         sr_head_done(s, st, ended);
     else if (ended && st->exchange && st->exchange->held)
         s->engine->came(s->engine->with, st->exchange, NULL, 0, true);
+    else if (ended && sr_tunnel_is(st))
+        sr_tunnel_came(st, sr_bytes_of("", 0));
     else if (ended && st->exchange && !st->taken && !st->answered)
         sr_body_over(s, st);
     return 0;
@@ -152,7 +157,7 @@ static int sent(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     st->finished = true;
     if (st->last)
         sr_stream_over(st, SR_OVER_WHOLE);
-    if (!st->ended) /* nobody wants the rest of its body (RFC 9113 8.1) */
+    if (!st->ended && !st->pump) /* nobody wants the rest of its body (RFC 9113 8.1) */
         sr_session_reset(s, st->id, NGHTTP2_NO_ERROR);
     return 0;
 }
@@ -164,12 +169,12 @@ static int closed(nghttp2_session *ng, int32_t id, uint32_t error, void *with)
     if (!st)
         return 0;
     nghttp2_session_set_stream_user_data(ng, id, NULL);
-    st->detached = st->exchange && st->finished;
+    st->detached = st->exchange && st->finished && (!st->pump || st->exchange->slot);
     if (st->detached) { /* the application has not come to its end */
         st->session->n_detached++;
         return 0;
     }
-    sr_stream_over(st, SR_OVER_ABORTED);
+    sr_stream_over(st, st->finished ? SR_OVER_WHOLE : SR_OVER_ABORTED);
     sr_stream_free(st);
     return 0;
 }
@@ -196,10 +201,9 @@ static bool settings(sr_session *s)
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, SR_FLOOD_STREAMS_MAX},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, s->engine->config.request.head},
+        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
     };
-    size_t n = 3 + sr_h2_priority_settings(ours + 3);
-    if (s->engine->extended)
-        ours[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1};
+    size_t n = 4 + sr_h2_priority_settings(ours + 4);
     return nghttp2_submit_settings(s->ng, NGHTTP2_FLAG_NONE, ours, n) == 0 &&
            nghttp2_session_set_local_window_size(s->ng, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW) == 0;
 }
@@ -229,8 +233,7 @@ static int server_new(sr_session *s)
         return err;
     nghttp2_option_set_max_send_header_block_length(option, HEAD_MAX);
     sr_h2_priority_options(option);
-    if (s->engine->extended) /* the client of a WebSocket may have to wait */
-        nghttp2_option_set_no_auto_window_update(option, 1);
+    nghttp2_option_set_no_auto_window_update(option, 1); /* the client of a tunnel may have to wait */
     limits(s, option);
     nghttp2_mem memory = sr_allocator(s);
     nghttp2_session *ng = NULL;
@@ -378,6 +381,8 @@ static turn tell_workers(sr_engine *e, sr_session *s)
         t.moved = t.moved || st->moved;
         if (st->moved && st->exchange && (st->exchange->slot || st->exchange->held) && e->drained)
             e->drained(e->with, st->exchange);
+        if (st->moved && st->exchange && st->pump)
+            sr_tunnel_pumped(e, st->exchange);
     }
     s->telling = false;
     for (sr_link *l = s->streams.next, *next; l != &s->streams; l = next) {

@@ -51,6 +51,32 @@ void sr_stream_drop_output(sr_h2_stream *st)
     st->out = NULL;
 }
 
+void sr_stream_passed(sr_h2_stream *st, size_t n)
+{
+    sr_session *s = st->session;
+    s->passing -= n;
+    s->engine->passing -= n;
+    if (!n && !s->kept)
+        return;
+    nghttp2_session_consume_stream(s->ng, st->id, n);
+    if (s->passing <= SR_TUNNELS_MAX) {
+        nghttp2_session_consume_connection(s->ng, s->kept);
+        s->kept = 0;
+    }
+    sr_session_due(s);
+}
+
+void sr_stream_drop_pump(sr_h2_stream *st)
+{
+    sr_engine *e = st->session->engine;
+    if (!st->pump)
+        return;
+    sr_stream_passed(st, sr_buffer_len(&st->pump->up));
+    e->n_lent -= st->pump->source.fd >= 0;
+    sr_pump_free(e, st->pump);
+    st->pump = NULL;
+}
+
 bool sr_stream_has_enough(sr_engine *e, const sr_exchange *x, int fd)
 {
     const sr_exchange *o = fd < e->capacity.scarce ? NULL : x->conn->exchange;
@@ -92,6 +118,7 @@ void sr_stream_over(sr_h2_stream *st, sr_over how)
     if (!x)
         return;
     st->exchange = NULL;
+    sr_stream_drop_pump(st);
     sr_stream_abandon(st->session, x);
     x->sent_from = x->conn->sent - st->sent; /* what account.h counts is the difference */
     x->head_bytes = (uint32_t)(st->sent - st->body);

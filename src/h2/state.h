@@ -11,6 +11,7 @@
  */
 #include "../conn/account.h"
 #include "../conn/protocol.h"
+#include "../conn/pump.h"
 #include "../http/priority.h"
 
 #include <nghttp2/nghttp2.h>
@@ -20,6 +21,10 @@
  * an idle connection of HTTP/1.1 stays open at a stop.
  */
 #define SR_GOAWAY_NS SR_SECOND
+
+enum {
+    SR_TUNNELS_MAX = 1024 * 1024
+}; /* bytes in sr_session.passing with which the connection has its credit again */
 
 typedef struct sr_session sr_session;
 
@@ -37,13 +42,15 @@ typedef struct sr_h2_stream {
     bool last;     /* the edge has ended the response */
     bool finished; /* its last frame was sent */
     bool detached; /* nghttp2 has forgotten it, before the edge has ended the response */
+    bool extended; /* it was opened by extended CONNECT */
     bool moved;    /* some of it was sent in this turn, so that its worker may go on */
     sr_priority priority;
     size_t withheld;     /* bytes of the client that it is not told of as taken, so that not too many come */
     int64_t stalls_at;   /* monotonic ns since which its window is full; 0: it is not */
     uint64_t sent, body; /* bytes of its frames, and of the body in them */
     sr_buffer head;      /* of a request whose body is being collected */
-    sr_output *out;      /* of the body, what was not sent; NULL: nothing. Owned */
+    sr_pump *pump;  /* psgix.io, see tunnel.h; NULL: nobody has asked for it, and nothing has come. Owned */
+    sr_output *out; /* of the body, what was not sent; NULL: nothing. Owned */
 } sr_h2_stream;
 
 struct sr_session {
@@ -53,6 +60,8 @@ struct sr_session {
     sr_link streams;
     uint32_t n_streams;
     size_t heads;       /* bytes of all sr_h2_stream.head */
+    size_t passing;     /* bytes in all sr_pump.up */
+    size_t kept;        /* bytes of which the client is not told that the connection has room for others */
     size_t informed;    /* bytes of interim responses since all heads were sent */
     uint32_t prefaced;  /* bytes of the preface that were read */
     bool over;          /* nothing more is read */
@@ -103,6 +112,12 @@ bool sr_stream_has_enough(sr_engine *e, const sr_exchange *x, int fd);
 
 /* What is kept of the body of its response is sent, or nobody wants it. */
 void sr_stream_drop_output(sr_h2_stream *st);
+
+/* Closes psgix.io. */
+void sr_stream_drop_pump(sr_h2_stream *st);
+
+/* So many bytes in its sr_pump.up have found their way. The stream has their credit again, and the connection all that it lacks. */
+void sr_stream_passed(sr_h2_stream *st, size_t n);
 
 /* Keeps the head of its request, until the next call. False: no memory. */
 bool sr_stream_keep_head(sr_h2_stream *st, sr_bytes head);

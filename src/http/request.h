@@ -51,7 +51,7 @@ typedef struct sr_request {
     sr_body_framing framing;
     sr_expect expect; /* never set for HTTP/1.0 (RFC 9110 10.1.1) */
     uint8_t version;  /* sr_version */
-    bool extended;    /* extended CONNECT for a WebSocket (RFC 8441), of which the method is given as GET */
+    bool extended;    /* extended CONNECT (RFC 8441), which is given as a GET with an upgrade */
     bool host_added;  /* host is of an absolute-form without a Host (HTTP/1.0): it is not in fields[] */
     bool has_query;   /* a '?' was there, maybe with nothing after it */
     bool is_head;     /* the method is HEAD: the response has no body */

@@ -24,9 +24,7 @@ static sr_bytes field(const sr_request *r, const char *base, const char *lower, 
 bool sr_opening_asks(const sr_request *r, const char *base)
 {
     uint32_t i = 0;
-    if (r->extended)
-        return true;
-    if (!r->upgrade || r->version != SR_HTTP_1_1 || r->method_id != SR_METHOD_GET)
+    if (!r->upgrade || r->method_id != SR_METHOD_GET || !(r->extended || r->version == SR_HTTP_1_1))
         return false;
     for (sr_bytes v; (v = field(r, base, "upgrade", &i)).at;)
         if (sr_list_has(v, SR_BYTES("websocket")))

@@ -44,7 +44,7 @@ my %ORDER = (
     base => 'buffer resident syscalls',
     http =>
         'date method status token coding condition range fold priority response page started target traced forwarded grip',
-    http1 => 'chunked write framing head',
+    http1 => 'chunked write framing head ownhead',
     net   =>
         'beneath descriptors passing gate nosignal peer pidfd beside cidr lease loop needed proxyline tempfile memfile',
     share     => 'counters exceptions paths door facts layout memory sleepers ring scoreboard queue item',
@@ -57,7 +57,7 @@ my %ORDER = (
         . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
     live      => 'timer channel subscriber clients recent fanout live move hold',
     h1        => 'put end refuse decode read h1',
-    h2        => 'state allocator priority numbers flood put refuse request session read h2',
+    h2        => 'state allocator priority numbers flood put refuse request tunnel session read h2',
     websocket =>
         'base64 sha1 utf8 json opening wsframe wsevent wscontrol eventhead errand wscarrier wsread wsaccept wsorders wsanswer wsask wsmove websocket',
     edge =>

@@ -160,6 +160,7 @@ my %ELSEWHERE = (
     'src/h2/allocator.c' => 'c/h2 http2/memory',
     'src/h2/session.c' => 'c/h2 http2/limits http2/workers',
     'src/h2/state.c' => 'c/h2 http2/workers',
+    'src/h2/tunnel.c' => 'http2/io',
     'src/http/page.c' => 'c/response',
     'src/conn/lifetime.c' => 'c/conn process/stop/stop',
     'src/conn/listener.c' => 'fair/room faults/descriptors',

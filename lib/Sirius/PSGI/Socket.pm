@@ -22,6 +22,10 @@ Sirius::PSGI::Socket - The socket of a request, for applications that take it ov
 C<< $env->{'psgix.io'} >> is an L<IO::Socket::INET>, an L<IO::Socket::IP> or an L<IO::Socket::UNIX>, as the listener is. The
 server makes it in C (F<xs/socket.c>); this module loads the classes.
 
+Over HTTP/2 there is one only for a request by extended CONNECT (RFC 8441), as browsers open WebSockets there. It looks like the GET with
+an upgrade of HTTP/1.1, and the handle is answered in the same way: the server makes of C<HTTP/1.1 101> what HTTP/2 has in its place.
+It is an L<IO::Socket::UNIX>, which stands for the stream; the other streams of the connection go on.
+
 =head2 Looking changes nothing
 
 The handle has no descriptor until one is needed. If an application reads the value, copies or dumps C<%env>, calls
