@@ -4,7 +4,7 @@
  * edge stops. Each stream gets the whole response to its own request, or is seen to be cut; undisturbed, all are whole; a request
  * that was cancelled before a worker has begun is never begun; what the edge counts is there after each step; and nothing is missing at
  * the end.
- * Judges: src/h2/flood.c src/h2/numbers.c src/h2/priority.c src/h2/put.c src/h2/read.c src/h2/refuse.c src/h2/request.c src/h2/reserve.c src/h2/session.c src/h2/state.c
+ * Judges: src/h2/flood.c src/h2/numbers.c src/h2/priority.c src/h2/put.c src/h2/read.c src/h2/refuse.c src/h2/request.c src/h2/allocator.c src/h2/session.c src/h2/state.c src/h2/tunnel.c
  *
  * Input: operations, a byte each with the bytes that it needs after it; see h2session_operation.
  */
@@ -80,11 +80,15 @@ static bool h2session_is_odd(unsigned id)
 
 /* --- what must hold after each step --- */
 
+/* What waits for applications, and sockets that they have, of all connections */
+static size_t h2session_passing;
+static uint64_t h2session_lent;
+
 static size_t h2session_conn_check(const sr_conn *c)
 {
     size_t memory = c->out ? sr_output_memory(c->out) : 0;
     uint32_t n = 0, exchanges = 0, owned = 0, detached = 0;
-    size_t heads = 0;
+    size_t heads = 0, passing = 0;
     if (c->state != SR_CONN_STREAMS)
         return memory;
     const sr_session *s = sr_session_of(c);
@@ -94,6 +98,9 @@ static size_t h2session_conn_check(const sr_conn *c)
         MUST(!st->exchange || (st->exchange->conn == c && st->exchange->stream == st));
         memory += st->out ? sr_output_memory(st->out) : 0;
         heads += sr_buffer_len(&st->head);
+        MUST(!st->pump || st->pump->exchange == st->exchange);
+        passing += st->pump ? sr_buffer_len(&st->pump->up) : 0;
+        h2session_lent += st->pump && st->pump->source.fd >= 0;
         n++;
         owned += st->exchange != NULL;
         detached += st->detached;
@@ -103,7 +110,9 @@ static size_t h2session_conn_check(const sr_conn *c)
         MUST(!x->slot || moments_edge->entries[x->slot - 1].exchange == x);
     }
     MUST(n == s->n_streams && detached == s->n_detached && heads == s->heads && exchanges == owned &&
-         (!s->complete || s->over) && !s->telling);
+         (!s->complete || s->over) && !s->telling && passing == s->passing &&
+         (s->kept == 0 || passing > SR_TUNNELS_MAX));
+    h2session_passing += passing;
     return memory;
 }
 
@@ -111,9 +120,11 @@ static void h2session_check(void)
 {
     const sr_link *all = &moments_edge->engine->all;
     size_t memory = 0;
+    h2session_passing = h2session_lent = 0;
     for (sr_link *l = all->next; l != all; l = l->next)
         memory += h2session_conn_check(SR_LIST_ENTRY(l, sr_conn, all));
-    MUST(memory == moments_edge->engine->pending);
+    MUST(memory == moments_edge->engine->pending && h2session_passing == moments_edge->engine->passing &&
+         h2session_lent == moments_edge->engine->n_lent);
     for (int i = 0; i < H2SESSION_KNOWN; i++) {
         if (!h2session_known[i].id)
             continue;
@@ -205,7 +216,43 @@ static void h2session_make_odd(unsigned id)
             h2session_known[i].odd = true;
 }
 
-/* `how`: 1 a body follows, 2 its length is announced, 4 in CONTINUATION frames, 8 Expect, 16 cookies, 32 a priority. */
+static void h2session_know(const h2session_client *h, unsigned id, int32_t stream, bool odd)
+{
+    unsigned at = id % H2SESSION_KNOWN;
+    h2session_known[at].id = id;
+    h2session_known[at].name = h->k.name;
+    h2session_known[at].stream = stream;
+    h2session_known[at].seen = h2session_known[at].gone = false;
+    h2session_known[at].odd = odd;
+}
+
+/* A tunnel, by extended CONNECT: what comes of it is not judged. Its bytes are those of a body. `how` as below: 2 it is a WebSocket. */
+static void h2session_tunnel(h2session_client *h, h2session_body *b, uint8_t how)
+{
+    moments_client *k = &h->k;
+    char path[40];
+    unsigned id = ++h2session_id;
+    int32_t stream = k->next;
+    if (stream / 2 >= H2WIRE_IDS)
+        return;
+    k->next += 2;
+    snprintf(path, sizeof path, "/%u.%d", id, MOMENTS_TAKEN);
+    nghttp2_nv nv[7] = {
+        h2wire_field(":method", "CONNECT"),      h2wire_field(":protocol", how & 2 ? "websocket" : "a"),
+        h2wire_field(":scheme", "http"),         h2wire_field(":path", path),
+        h2wire_field(":authority", "a"),         h2wire_field("sec-websocket-version", how & 8 ? "12" : "13"),
+        h2wire_field("sec-websocket-key", "own")};
+    h2wire_head(k->h2, stream, how & 32 ? NGHTTP2_FLAG_END_STREAM : 0, nv, how & 16 ? 7 : 6,
+                how & 4 ? 16 : 0);
+    k->h2->cancelled[stream / 2] = true; /* nothing of it is kept */
+    if (b && !(how & 32))
+        *b = (h2session_body){stream, id, 0, SIZE_MAX};
+    h2session_know(h, id, stream, true);
+}
+
+/*
+ * `how`: 1 a body follows, 2 its length is announced, 4 in CONTINUATION frames, 8 Expect, 16 cookies, 32 a priority, 128 it is a tunnel.
+ */
 static void h2session_ask(h2session_client *h, const moments_shape *shape, uint8_t how, uint8_t more)
 {
     moments_client *k = &h->k;
@@ -214,6 +261,10 @@ static void h2session_ask(h2session_client *h, const moments_shape *shape, uint8
     for (int i = 0; how & 1 && i < H2SESSION_BODIES; i++)
         if (!h->bodies[i].stream)
             b = &h->bodies[i];
+    if (how & 128) {
+        h2session_tunnel(h, b, how);
+        return;
+    }
     if (b && *shape->method == 'H')
         shape = &moments_shapes[MOMENTS_SHAPES_1];
     unsigned id = ++h2session_id;
@@ -237,12 +288,7 @@ static void h2session_ask(h2session_client *h, const moments_shape *shape, uint8
     h2wire_head(k->h2, stream, b ? 0 : NGHTTP2_FLAG_END_STREAM, nv, n, how & 4 ? 16 + more % 16u : 0);
     if (b)
         *b = (h2session_body){stream, id, 0, how & 2 ? bytes : SIZE_MAX};
-    unsigned at = id % H2SESSION_KNOWN;
-    h2session_known[at].id = id;
-    h2session_known[at].name = k->name;
-    h2session_known[at].stream = stream;
-    h2session_known[at].seen = h2session_known[at].gone = false;
-    h2session_known[at].odd = b && how & 2 && bytes > 1000; /* max_body */
+    h2session_know(h, id, stream, b && how & 2 && bytes > 1000); /* max_body */
 }
 
 /* So many bytes more of a body. */

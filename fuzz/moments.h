@@ -143,7 +143,8 @@ static const moments_shape moments_shapes[] = {
 };
 enum {
     MOMENTS_SHAPES = sizeof moments_shapes / sizeof *moments_shapes,
-    MOMENTS_SHAPES_1 = 15 /* of HTTP/1.x, which come first */
+    MOMENTS_SHAPES_1 = 15, /* of HTTP/1.x, which come first */
+    MOMENTS_TAKEN = MOMENTS_SHAPES_1 - 1,
 };
 
 static char moments_byte(unsigned id, size_t i)
@@ -753,8 +754,10 @@ static void moments_speak(const moments_worker *m, bool first)
 {
     char text[1000];
     size_t all = moments_bytes(m->id, m->shape);
+    const sr_request *r = m->w.request.request; /* NULL: it is not read */
+    const char *status = r && r->version == SR_HTTP_2 ? "101 a" : "200 OK";
     size_t n =
-        (size_t)sprintf(text, "HTTP/1.1 200 OK\r\nX-Id: %u\r\nContent-Length: %zu\r\n\r\n", m->id, all);
+        (size_t)sprintf(text, "HTTP/1.1 %s\r\nX-Id: %u\r\nContent-Length: %zu\r\n\r\n", status, m->id, all);
     for (size_t i = 0; i < all; i++)
         text[n + i] = moments_byte(m->id, i);
     n += all;
