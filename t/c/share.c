@@ -1,10 +1,12 @@
 /*
  * share: queue, rings and sleepers with threads that stand for processes, for the thread sanitizer (dev/tsan): what one side
  * writes without an atomic is ordered before what the other reads. The edge doubts claims all the time, whether they are
- * false or not: each request is served once all the same.
+ * false or not: each request is served once all the same. Between requests, workers publish to all edges.
  */
 #include "share/queue.h"
+#include "share/reply.h"
 #include "share/sleepers.h"
+#include "worker/worker.h"
 
 #include "tap.h"
 
@@ -12,8 +14,9 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { SLOTS = 16, ROWS = 4, EDGES = 2, REQUESTS = 10000, PAYLOAD = 200 };
+enum { SLOTS = 16, ROWS = 4, EDGES = 2, REQUESTS = 10000, PAYLOAD = 200, EACH = 16, ITEM_MAX = 100000 };
 
 typedef struct edge {
     uint32_t number;
@@ -23,13 +26,17 @@ typedef struct edge {
     uint64_t numbers[SLOTS]; /* in this slot; 0: free */
     uint64_t put, answered;
     uint32_t robbed, granted;
+    uint32_t items[ROWS]; /* of each worker, so far */
+    size_t item[ROWS];    /* bytes of the one that comes */
     _Atomic uint32_t served[REQUESTS + 1];
 } edge;
 
 static edge edges[EDGES];
-static sr_sleepers sleepers;
+static sr_sleepers sleepers, still;
+static uint32_t published[ROWS];
 static _Atomic uint32_t wrong, lost;
-static _Atomic bool over;
+static _Atomic uint32_t done;
+static _Atomic bool over, heard;
 
 static int64_t now(void)
 {
@@ -68,6 +75,37 @@ static void reply(sr_consumer *c, uint32_t slot, const sr_slot *s)
     atomic_fetch_or(&c->replies->replied[0], UINT64_C(1) << c->row);
 }
 
+/* An item of each worker, by its number: so many times the same byte */
+static size_t item_bytes(uint32_t number)
+{
+    return number % 50 ? 1 + number * 37 % 3000 : ITEM_MAX;
+}
+
+static char item_byte(uint32_t row, uint32_t number)
+{
+    return (char)(row * 50 + number);
+}
+
+/* All edges are known, and none comes or goes for it. */
+static void publisher(sr_worker *w, const sr_consumer *c, uint32_t row)
+{
+    static const _Atomic uint32_t mine = 1;
+    *w = (sr_worker){.sleepers = &still, .mine = &mine, .row = row, .looked = true, .n_open = EDGES};
+    for (int i = 0; i < EDGES; i++) {
+        w->edges[i] = (sr_worker_line){.line = -1, .bell = -1, .pid = getpid(), .queue = c[i]};
+        w->open[i] = &w->edges[i];
+    }
+}
+
+static void publish(sr_worker *w, char *text)
+{
+    uint32_t number = ++published[w->row];
+    size_t len = item_bytes(number);
+    memset(text, item_byte(w->row, number), len);
+    if (!sr_worker_publish(w, sr_bytes_of(text, len)))
+        atomic_fetch_add(&wrong, 1);
+}
+
 /* Of those that are there, the one with the oldest request. */
 static int oldest(sr_consumer *c)
 {
@@ -99,9 +137,14 @@ static void *work(void *at)
     for (int i = 0; i < EDGES; i++)
         c[i] =
             (sr_consumer){edges[i].queue.requests, edges[i].queue.replies, edges[i].rings[row], .row = row};
+    char *text = malloc(ITEM_MAX);
+    sr_worker w;
+    publisher(&w, c, row);
     sr_sleepers_search(&sleepers, row);
-    while (!atomic_load(&over)) {
+    for (int turn = 0; !atomic_load(&over); turn++) {
         uint32_t slot;
+        if (turn % EACH == 0)
+            publish(&w, text);
         int i = oldest(c);
         const sr_slot *s = i < 0 ? NULL : sr_consumer_take(&c[i], &slot);
         if (!s) {
@@ -120,10 +163,28 @@ static void *work(void *at)
         }
         sr_sleepers_search(&sleepers, row);
     }
+    free(text);
     return NULL;
 }
 
 /* --- an edge --- */
+
+/* In order, and whole. */
+static void item(edge *ed, uint32_t row, const sr_record *r, const char *payload)
+{
+    uint32_t number = ed->items[row] + 1;
+    size_t len = r->bytes - sizeof *r;
+    for (size_t i = 0; i < len; i++)
+        if (payload[i] != item_byte(row, number))
+            atomic_fetch_add(&wrong, 1);
+    ed->item[row] += len;
+    if (r->flags & SR_REPLY_MORE)
+        return;
+    if (ed->item[row] != item_bytes(number))
+        atomic_fetch_add(&wrong, 1);
+    ed->items[row] = number;
+    ed->item[row] = 0;
+}
 
 static void hear(edge *ed)
 {
@@ -132,6 +193,11 @@ static void hear(edge *ed)
         sr_record r;
         const char *payload;
         while (who >> row & 1 && sr_ring_next(&ed->readers[row], &r, &payload) == SR_RING_RECORD) {
+            if (r.kind == SR_REPLY_PUBLISH) {
+                item(ed, row, &r, payload);
+                sr_ring_done(&ed->readers[row]);
+                continue;
+            }
             for (int i = 0; i < PAYLOAD; i++)
                 if (payload[i] != (char)r.number)
                     atomic_fetch_add(&wrong, 1);
@@ -182,7 +248,7 @@ static void burst(edge *ed, int n)
     }
 }
 
-/* It comes, and goes when all is answered: then the workers look at the other alone. */
+/* It comes, and goes when all is answered: then the workers look at the other alone. What is published it hears until all have ended. */
 static void *run(void *at)
 {
     edge *ed = at;
@@ -204,6 +270,12 @@ static void *run(void *at)
             doubt(ed, slot);
     }
     sr_sleepers_part(&sleepers, ed->number);
+    atomic_fetch_add(&done, 1);
+    while (!atomic_load(&heard)) {
+        hear(ed);
+        sched_yield();
+    }
+    hear(ed);
     return NULL;
 }
 
@@ -231,6 +303,8 @@ static void judge(const edge *ed)
     is_int((long long)ed->answered, REQUESTS, "each request was answered");
     is_int(twice, 0, "none was served twice");
     is_int(never, 0, "none was left out");
+    for (uint32_t row = 0; row < ROWS; row++)
+        is_int(ed->items[row], published[row], "all items of a worker came");
 }
 
 int main(void)
@@ -244,15 +318,19 @@ int main(void)
         pthread_create(&workers[row], NULL, work, (void *)(uintptr_t)row);
     for (int i = 0; i < EDGES; i++)
         pthread_create(&theirs[i], NULL, run, &edges[i]);
-    for (int i = 0; i < EDGES; i++)
-        pthread_join(theirs[i], NULL);
+    while (atomic_load(&done) < EDGES)
+        usleep(1000);
     atomic_store(&over, true);
     for (uint32_t row = 0; row < ROWS; row++) {
         sr_sleepers_wake(&sleepers, row);
         pthread_join(workers[row], NULL);
     }
+    atomic_store(&heard, true);
+    for (int i = 0; i < EDGES; i++)
+        pthread_join(theirs[i], NULL);
     for (int i = 0; i < EDGES; i++)
         judge(&edges[i]);
+    printf("# %u, %u, %u and %u items\n", published[0], published[1], published[2], published[3]);
     printf("# %u lost by their worker\n", atomic_load(&lost));
     is_int(atomic_load(&wrong), 0, "and each byte was what it should be");
     for (int i = 0; i < EDGES; i++) {
