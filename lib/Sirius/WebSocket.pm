@@ -9,6 +9,8 @@ use Sirius::WebSocket::Signature;
 
 my %TAKES = map { $_ => 1 } qw(issuer key on_close on_disconnect on_message on_open origins unsigned);
 
+my $TYPE = qr{\A\Q@{[ Sirius::WebSocket::Events->TYPE ]}\E\s*(?:;|\z)}i;
+
 # Whether the server of this process holds connections: then it lets no client's request pass for an event (Sirius::Worker)
 our $is_held;
 
@@ -60,8 +62,9 @@ sub _body {
     my $env   = shift;
     my $input = $env->{'psgi.input'};
     $input->seek( 0, 0 ) if $env->{'psgix.input.buffered'};    # a framework may have read it
-    my $body = q();
-    while (1) {
+    my $body  = q();
+    my $whole = $env->{CONTENT_LENGTH};
+    while ( !$whole || length $body < $whole ) {
         my $got = $input->read( $body, 65536, length $body );
         die "the body ended early\n" if !defined $got;
         last                         if !$got;
@@ -82,8 +85,7 @@ sub _forged {
 
 sub _has_events {
     my $env = shift;
-    return $env->{REQUEST_METHOD} eq 'POST'
-        && ( $env->{CONTENT_TYPE} // q() ) =~ m{\A\Q@{[ Sirius::WebSocket::Events->TYPE ]}\E\s*(?:;|\z)}i;
+    return $env->{REQUEST_METHOD} eq 'POST' && ( $env->{CONTENT_TYPE} // q() ) =~ $TYPE;
 }
 
 # A browser sends cookies with a connection to any server, and tells whose page makes it (RFC 6455, 10.2)
