@@ -147,7 +147,7 @@ static void moments_ends(uint8_t how)
                !moments_edge->engine->retiring) {
         MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
         moments_heir = pair[1];
-        sr_heir_greet(pair[1]);
+        sr_heir_greet(pair[1], UINT32_MAX);
         sr_heir_begin(moments_edge, pair[0]);
     } else {
         return;

@@ -235,6 +235,7 @@ typedef struct sr_edge {
     sr_answers answer;
     sr_slow_log slow;
     sr_link published; /* of publish.c: items that have come */
+    size_t n_published;
     sr_turning turns;
     sr_calls calls;
     sr_untold untold[SR_FAILURES];    /* handshakes that have failed */

@@ -16,6 +16,7 @@
 #include "../net/passing.h"
 #include "../net/tempfile.h"
 #include "../websocket/websocket.h"
+#include "others.h"
 #include "report.h"
 #include "slots.h"
 
@@ -68,9 +69,10 @@ typedef struct passage {
 typedef struct greeting {
     char magic[8];
     uint32_t layout;
+    uint32_t holds; /* a bit for each sr_held_kind that it takes over; earlier builds do not say it */
 } greeting;
 
-static const greeting ours = {"sr-heir", LAYOUT + (uint32_t)sizeof(passage)};
+static const greeting ours = {"sr-heir", LAYOUT + (uint32_t)sizeof(passage), 0};
 
 static uint32_t layout(void)
 {
@@ -127,6 +129,7 @@ static int send_batch(sr_edge *ed, batch *b)
     sr_engine *e = ed->engine;
     if (!b->what.n)
         return 0;
+    sr_others_passed(ed, b->what.n); /* first: the other edge counts them as soon as it has them */
     ssize_t n =
         sr_passing_send(ed->heir.pair.fd, &b->what, bytes_of(b->what.n), b->fds, b->n_fds, MSG_DONTWAIT);
     int err = n >= 0 ? 0 : errno;
@@ -140,6 +143,7 @@ static int send_batch(sr_edge *ed, batch *b)
     }
     if (!err)
         sr_counters_add(&e->row->counters.given, b->what.n);
+    sr_others_passed(ed, 0);
     discard_files(b);
     /* ETOOMANYREFS: more descriptors are in flight than this process may have open */
     bool full = err == EWOULDBLOCK || err == ENOBUFS || err == ENOMEM || err == ETOOMANYREFS;
@@ -325,10 +329,12 @@ void sr_heir_heard(sr_edge *ed)
     ssize_t n = recv(ed->heir.pair.fd, &theirs, sizeof theirs, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    bool told = ed->heir.layout_by && n == (ssize_t)sizeof theirs;
-    if (told && theirs.layout == layout())
+    bool told = ed->heir.layout_by && n >= (ssize_t)offsetof(greeting, holds);
+    if (told && theirs.layout == layout() && n == (ssize_t)sizeof theirs) {
         ed->heir.layout_by = 0;
-    else if (told)
+        if (ed->live)
+            sr_live_yield(ed->live, theirs.holds);
+    } else if (told)
         foreign(ed, theirs.layout);
     else
         heir_lost(ed);
@@ -347,7 +353,9 @@ int64_t sr_heir_at(const sr_edge *ed)
 bool sr_heir_done(const sr_edge *ed)
 {
     /* abandoned requests keep it alive too: nobody else watches their workers */
-    return !ed->engine->n_conns && !sr_slots_used(ed);
+    return !ed->engine->n_conns && !sr_slots_used(ed) &&
+           !(ed->websockets &&
+             !sr_link_alone(&ed->websockets->asking)); /* the application is told of an end */
 }
 
 bool sr_heir_step(sr_edge *ed)
@@ -467,11 +475,20 @@ static int take(sr_edge *ed)
     return sound ? 0 : EPROTO;
 }
 
-void sr_heir_greet(int fd)
+void sr_heir_greet(int fd, uint32_t holds)
 {
+    greeting all = ours;
+    all.holds = holds;
     /* the pair is empty, so this never waits; if the old edge has gone, that is an event */
-    ssize_t n = send(fd, &ours, sizeof ours, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n = send(fd, &all, sizeof all, MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)n;
+}
+
+/* What this edge takes over of what is held. */
+static uint32_t holds(const sr_edge *ed)
+{
+    return (ed->live ? 1U << SR_HELD_STREAM | 1U << SR_HELD_RESPONSE : 0) |
+           (ed->websockets ? 1U << SR_HELD_WEBSOCKET : 0);
 }
 
 void sr_heir_inherit(sr_edge *ed, int fd)
@@ -481,7 +498,7 @@ void sr_heir_inherit(sr_edge *ed, int fd)
     if (ed->live)
         sr_recent_keep(ed->live, true);
     ed->heir.legacy = (sr_source){.fd = fd, .kind = SR_SOURCE_LEGACY};
-    sr_heir_greet(fd);
+    sr_heir_greet(fd, holds(ed));
     if (sr_loop_add(&ed->engine->loop, &ed->heir.legacy, EPOLLIN)) {
         close(fd);
         ed->heir.legacy.fd = -1;

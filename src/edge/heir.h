@@ -33,7 +33,7 @@ int64_t sr_heir_at(const sr_edge *ed);
 /* --- the new edge --- */
 
 /* Tells the old edge the layout of what can be passed on; sr_heir_inherit does it. */
-void sr_heir_greet(int legacy);
+void sr_heir_greet(int legacy, uint32_t holds); /* a bit for each sr_held_kind that it takes over */
 /* Connections will come by `legacy`, the other end, which is taken over. */
 void sr_heir_inherit(sr_edge *ed, int legacy);
 /* An event of the pair: some have come, or it is over. */

@@ -26,6 +26,12 @@ static uint64_t connections(void *with)
     return sum;
 }
 
+void sr_others_passed(sr_edge *ed, uint32_t n)
+{
+    if (ed->others.common)
+        atomic_store_explicit(&own(ed)->connections, ed->engine->n_conns - n, memory_order_relaxed);
+}
+
 void sr_others_ring(const sr_edge *ed, uint32_t edge)
 {
     uint64_t one = 1;

@@ -19,6 +19,8 @@ void sr_others_close(sr_edge *ed);                  /* also when open has failed
  */
 void sr_others_publish(sr_edge *ed, uint64_t queued);
 void sr_others_look(sr_edge *ed);
+/* So many of its connections count in another edge from now on, to which they are passed; the edge itself counts them still. */
+void sr_others_passed(sr_edge *ed, uint32_t n);
 
 /* Wakes another edge, by its number. */
 void sr_others_ring(const sr_edge *ed, uint32_t edge);

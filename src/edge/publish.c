@@ -11,10 +11,22 @@
 /* One that has come. */
 typedef struct sr_published {
     sr_link link; /* in sr_edge.published */
-    uint64_t number;
+    uint64_t
+        order; /* its number, or the time at which it came, if that can't be the time at which it was made */
     size_t bytes;
     char packed[];
 } sr_published;
+
+/* How far from now an item may have been made, in units of numbers (lib/Sirius/Channel/Item.pm): microseconds above 22 bits. */
+#define LATE (INT64_C(60000000) << 22)
+#define EARLY (INT64_C(1000000) << 22)
+
+static uint64_t order_of(const sr_edge *ed, uint64_t number)
+{
+    uint64_t now = (uint64_t)(ed->engine->now / 1000) << 22;
+    int64_t age = (int64_t)(now - number);
+    return age > LATE || age < -EARLY ? now : number;
+}
 
 static void dropped(sr_edge *ed)
 {
@@ -34,15 +46,12 @@ static bool keep(sr_edge *ed, sr_bytes packed)
         dropped(ed);
         return true;
     }
-    p->number = item.number;
+    p->order = order_of(ed, item.number);
     p->bytes = packed.len;
     memcpy(p->packed, packed.at, packed.len);
-    sr_link *before = ed->published.prev; /* in the order of their numbers: from the end, where most belong */
-    while (before != &ed->published &&
-           (int64_t)(SR_LIST_ENTRY(before, sr_published, link)->number - p->number) > 0)
-        before = before->prev;
     sr_link_init(&p->link);
-    sr_link_append(before->next, &p->link);
+    sr_link_append(&ed->published, &p->link);
+    ed->n_published++;
     return true;
 }
 
@@ -55,27 +64,62 @@ bool sr_publish_waits(const sr_edge *ed, uint64_t *last)
 {
     if (sr_link_alone(&ed->published))
         return false;
-    *last = SR_LIST_ENTRY(ed->published.prev, sr_published, link)->number;
+    *last = first(ed)->order;
+    for (const sr_link *l = ed->published.next; l != &ed->published; l = l->next) {
+        const sr_published *p = SR_LIST_ENTRY(l, sr_published, link);
+        if ((int64_t)(p->order - *last) > 0)
+            *last = p->order;
+    }
     return true;
+}
+
+static int compare(const void *one, const void *other)
+{
+    const sr_published *a = *(sr_published *const *)one, *b = *(sr_published *const *)other;
+    int64_t differ = (int64_t)(a->order - b->order);
+    return differ < 0 ? -1 : differ > 0;
+}
+
+/* Without memory they stay as they came. */
+static void sort(sr_edge *ed)
+{
+    sr_published **all = malloc(ed->n_published * sizeof(sr_published *));
+    size_t n = 0;
+    if (!all)
+        return;
+    for (sr_link *l = ed->published.next; l != &ed->published; l = l->next)
+        all[n++] = SR_LIST_ENTRY(l, sr_published, link);
+    qsort(all, n, sizeof *all, compare);
+    for (size_t i = 0; i < n; i++)
+        sr_link_append(&ed->published, &all[i]->link);
+    free(all);
+}
+
+static void drop(sr_edge *ed, sr_published *p)
+{
+    sr_link_remove(&p->link);
+    ed->n_published--;
+    free(p);
 }
 
 void sr_publish_until(sr_edge *ed, uint64_t last)
 {
-    while (!sr_link_alone(&ed->published) && (int64_t)(first(ed)->number - last) <= 0) {
-        sr_published *p = first(ed);
-        sr_link_remove(&p->link);
+    if (ed->n_published > 1)
+        sort(ed);
+    for (sr_link *l = ed->published.next, *next; l != &ed->published; l = next) {
+        sr_published *p = SR_LIST_ENTRY(l, sr_published, link);
+        next = l->next;
+        if ((int64_t)(p->order - last) > 0)
+            continue;
         sr_live_publish(ed->live, sr_bytes_of(p->packed, p->bytes));
-        free(p);
+        drop(ed, p);
     }
 }
 
 void sr_publish_end(sr_edge *ed)
 {
-    while (!sr_link_alone(&ed->published)) {
-        sr_published *p = first(ed);
-        sr_link_remove(&p->link);
-        free(p);
-    }
+    while (!sr_link_alone(&ed->published))
+        drop(ed, first(ed));
 }
 
 void sr_publish_forget(sr_edge_worker *m)

@@ -41,7 +41,13 @@ static void deliver_one(sr_live *live, sr_subscription *sub, const sr_publicatio
     s->ops->deliver(live, s, p);
 }
 
-/* The next `n` subscribers of the first channel. Returns how many are left of `n`. */
+/* What a delivery of that takes, in those of SR_LIVE_SLICE: each is copied, or sent. */
+static unsigned cost(const sr_publication *p)
+{
+    return 1 + (unsigned)(p->bytes / 4096);
+}
+
+/* The next `n` subscribers of the first channel, fewer if the publication is long. Returns how many are left of `n`. */
 static unsigned deliver(sr_live *live, unsigned n)
 {
     sr_channel *c = busy_first(live);
@@ -53,7 +59,8 @@ static unsigned deliver(sr_live *live, unsigned n)
         end->next->prev = at;
         end->next = at;
     }
-    for (; n && at->next != end; n--) {
+    const unsigned each = cost(p);
+    for (; n && at->next != end; n -= n < each ? n : each) {
         sr_link *next = at->next;
         sr_link_remove(at); /* and behind it */
         at->prev = next;

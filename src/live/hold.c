@@ -282,11 +282,15 @@ static void piece(sr_engine *e, sr_exchange *x, sr_bytes body, bool last)
         sr_bytes made;
         a->fields = a->body = (sr_buffer){0};
         release(e, h);
-        bool ok = !x->protocol->head(e, x, &head_of, &made);
-        if (ok)
+        bool failed = x->protocol->head(e, x, &head_of, &made);
+        if (!failed)
             x->protocol->piece(e, x, bytes_of(&large.body), false);
         sr_buffer_free(&large.fields);
         sr_buffer_free(&large.body);
+        if (failed) {
+            sr_exchange_refuse(e, x, 502, SR_REFUSED_WORKER);
+            return;
+        }
     }
     real(x)->piece(e, x, body, last);
 }
@@ -456,7 +460,8 @@ void sr_hold_keep(sr_live *live, sr_exchange *x)
         return;
     }
     h->kept = true;
-    if (live->draining || (live->retiring && !sr_live_moves(c)) || h->ends) {
+    if (live->draining ||
+        (live->retiring && !(sr_live_moves(c) && live->yields & 1U << h->subscriber.ops->kind)) || h->ends) {
         end_early(e, h);
         return;
     }

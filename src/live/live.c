@@ -54,8 +54,14 @@ int sr_live_timeout(const sr_live *live)
     return (int)((SR_SECOND - live->engine->now % SR_SECOND) / SR_MILLISECOND) + 1;
 }
 
-/* Those leave for whom `stays` is false. Each may end its connection, but no other. */
-static void leave(sr_live *live, bool (*stays)(const sr_conn *c))
+static bool stays(const sr_live *live, const sr_subscriber *s)
+{
+    return !live->draining && live->yields & 1U << s->ops->kind && s->ops->pack &&
+           sr_live_moves(s->exchange->conn);
+}
+
+/* All but those that can move. Each may end its connection, but no other. */
+static void leave(sr_live *live)
 {
     for (sr_link *l = live->engine->all.next, *next; l != &live->engine->all; l = next) {
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
@@ -65,7 +71,7 @@ static void leave(sr_live *live, bool (*stays)(const sr_conn *c))
             sr_subscriber *s = x->held;
             const uint64_t ended = live->ended;
             older = x->older;
-            if (s && s->exchange == x && (!stays || !s->ops->pack || !stays(c)))
+            if (s && s->exchange == x && !stays(live, s))
                 s->ops->leave(live, s);
             if (live->ended != ended && !streams)
                 break;
@@ -76,13 +82,20 @@ static void leave(sr_live *live, bool (*stays)(const sr_conn *c))
 void sr_live_drain(sr_live *live)
 {
     live->draining = true;
-    leave(live, NULL);
+    leave(live);
 }
 
 void sr_live_retire(sr_live *live)
 {
     live->retiring = true;
-    leave(live, sr_live_moves);
+    live->yields = UINT32_MAX;
+    leave(live);
+}
+
+void sr_live_yield(sr_live *live, uint32_t kinds)
+{
+    live->yields = kinds;
+    leave(live);
 }
 
 void sr_live_channels(const sr_live *live, bool (*each)(void *with, const sr_channel *c), void *with)

@@ -107,6 +107,7 @@ struct sr_live {
     uint64_t seed;                /* of hashes */
     bool draining;                /* nobody subscribes any more */
     bool retiring;                /* only who can move does */
+    uint32_t yields;              /* retiring: a bit for each sr_held_kind that moves */
     uint64_t held[SR_HELD_KINDS]; /* subscribers */
     struct {
         sr_link slot[SR_LIVE_WHEEL];
@@ -130,7 +131,7 @@ void sr_subscriber_end(sr_live *live, sr_subscriber *s);
 typedef enum sr_subscribed {
     SR_SUBSCRIBED,
     SR_SUBSCRIBED_LATE, /* it has subscribed, but what came behind prev_id it has missed */
-    SR_SUBSCRIBED_NOT,  /* no memory */
+    SR_SUBSCRIBED_NOT,  /* no memory, or it has SR_GRIP_CHANNELS already */
 } sr_subscribed;
 
 /* Again: nothing happens. `prev_id`: of the publication that it has seen last; len 0: it does not say. */
@@ -152,6 +153,8 @@ int sr_live_timeout(const sr_live *live);
 void sr_live_drain(sr_live *live);
 /* Another edge takes over: those leave that can't move, and nobody else comes that can't. */
 void sr_live_retire(sr_live *live);
+/* That edge takes over only these kinds, a bit for each sr_held_kind: the others leave, and nobody else comes of them. */
+void sr_live_yield(sr_live *live, uint32_t kinds);
 /* Whether what is held on this connection may move to another edge. */
 bool sr_live_moves(const sr_conn *c);
 

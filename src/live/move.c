@@ -11,7 +11,7 @@ typedef struct moved {
     int64_t ready_at, before_ns, given_at, back_at;
     uint64_t number, left, sent, format; /* format: id of the log format of the values */
     uint32_t status, head_bytes, messages, held_at, values, unused_too;
-    uint8_t version, wants_close, trusted, proxied, keep_alive, chunked, cut_by_reset, unused;
+    uint8_t version, wants_close, trusted, proxied, keep_alive, chunked, cut_by_reset, resets;
 } moved;
 
 /* Of a held response; then content, fields and body. */
@@ -71,7 +71,8 @@ bool sr_move_pack_exchange(const sr_engine *e, const sr_exchange *x, sr_buffer *
                .proxied = x->proxied,
                .keep_alive = x->keep_alive,
                .chunked = x->chunked,
-               .cut_by_reset = x->cut_by_reset};
+               .cut_by_reset = x->cut_by_reset,
+               .resets = x->conn->resets};
     return sr_buffer_add(out, &m, sizeof m) && add(out, x->values);
 }
 
@@ -150,6 +151,7 @@ static void describe(sr_exchange *x, const moved *m)
     x->keep_alive = m->keep_alive;
     x->chunked = m->chunked;
     x->cut_by_reset = m->cut_by_reset;
+    x->conn->resets = m->resets; /* the socket has the option already */
     x->owed = x->is_own = true;
 }
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { WAYS = 4, SETS = 1024 }; /* of what was told */
+enum { WAYS = 8, SETS = 4096 }; /* of what was told, and has not come; the sets by 12 bits of a hash */
 
 typedef struct kept {
     sr_link link; /* in sr_recent.kept, in order */
@@ -18,6 +18,7 @@ typedef struct kept {
 typedef struct told {
     uint64_t number; /* 0: none */
     uint32_t at;
+    uint32_t order; /* the lowest of a set is the oldest */
 } told;
 
 struct sr_recent {
@@ -79,7 +80,7 @@ void sr_recent_expire(sr_live *live)
 
 static told *set_of(struct sr_recent *r, uint64_t number)
 {
-    return r->told[(number ^ number >> 32) % SETS];
+    return r->told[number * UINT64_C(0x9e3779b97f4a7c15) >> 52];
 }
 
 uint32_t sr_recent_told_at(const sr_live *live, uint64_t number)
@@ -118,7 +119,11 @@ void sr_recent_told(sr_live *live, uint64_t number)
             drop(r, SR_LIST_ENTRY(l, kept, link));
             return;
         }
-    set_of(r, number)[r->n_told++ % WAYS] = (told){number, r->arrived}; /* it will come */
+    told *set = set_of(r, number), *oldest = set;
+    for (int i = 1; i < WAYS; i++)
+        if (oldest->number && (!set[i].number || (int32_t)(set[i].order - oldest->order) < 0))
+            oldest = &set[i];
+    *oldest = (told){number, r->arrived, ++r->n_told}; /* it will come */
 }
 
 /* --- arrivals --- */

@@ -18,8 +18,8 @@
 enum {
     SR_RECENT_SECONDS = 60,
     SR_RECENT_BYTES = 16 * 1024 * 1024,
-    SR_RECENT_NUMBERS =
-        1024, /* that the old edge tells at most: in the time that a publication is on its way */
+    /* that the old edge tells at most: as many as a step may bring, and what came while a publication was on its way */
+    SR_RECENT_NUMBERS = 32768,
 };
 
 /* --- the new edge --- */

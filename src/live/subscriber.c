@@ -1,3 +1,4 @@
+#include "../http/grip.h"
 #include "channel.h"
 
 #include <stdlib.h>
@@ -54,6 +55,14 @@ static sr_subscription **find(sr_subscriber *s, const sr_channel *c)
     return at;
 }
 
+static unsigned number(const sr_subscriber *s)
+{
+    unsigned n = 0;
+    for (const sr_subscription *sub = s->subscriptions; sub; sub = sub->next)
+        n++;
+    return n;
+}
+
 sr_subscribed sr_subscribe(sr_live *live, sr_subscriber *s, sr_bytes name, sr_bytes prev_id)
 {
     sr_channel *c = sr_channel_make(live, name);
@@ -61,6 +70,10 @@ sr_subscribed sr_subscribe(sr_live *live, sr_subscriber *s, sr_bytes name, sr_by
         return SR_SUBSCRIBED_NOT;
     if (*find(s, c))
         return SR_SUBSCRIBED;
+    if (number(s) == SR_GRIP_CHANNELS) {
+        sr_channel_unused(live, c);
+        return SR_SUBSCRIBED_NOT;
+    }
     sr_subscription *sub = s->first.channel ? malloc(sizeof *sub) : &s->first;
     if (!sub) {
         sr_channel_unused(live, c);

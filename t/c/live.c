@@ -1,4 +1,5 @@
 /* live: channels, subscribers, what they get and when; with subscribers that only take notes. */
+#include "../../src/http/grip.h"
 #include "../../src/live/channel.h"
 
 #include "../../src/live/clients.h"
@@ -175,6 +176,42 @@ static void gaps(sr_live *live)
     ok(live->n_channels == 0 && sr_live_timeout(live) == -1, "and then nothing is to be done");
 }
 
+static void limits(sr_live *live)
+{
+    one a;
+    begin(live, &a, "a");
+    int n = 0;
+    for (int i = 0; i < SR_GRIP_CHANNELS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "c%d", i);
+        n += join(live, &a, name, "") == SR_SUBSCRIBED;
+    }
+    is_int(n, SR_GRIP_CHANNELS, "as many channels as one may have");
+    ok(join(live, &a, "another", "") == SR_SUBSCRIBED_NOT && !sr_channel_find(live, SR_BYTES("another")),
+       "not one more");
+    ok(join(live, &a, "c0", "") == SR_SUBSCRIBED, "but one of them again");
+    sr_subscriber_end(live, &a.subscriber);
+    static one many[100];
+    for (int i = 0; i < 100; i++) {
+        begin(live, &many[i], "m");
+        join(live, &many[i], "x", "");
+    }
+    static char packed[65536];
+    sr_item item = {
+        .number = ++number, .channel = 1, .stream = sizeof packed - sizeof item - 1, .has = SR_ITEM_STREAM};
+    memcpy(packed, &item, sizeof item);
+    packed[sizeof item] = 'x';
+    sr_live_publish(live, sr_bytes_of(packed, sizeof packed));
+    int steps = 0;
+    for (; live->busy.next != &live->busy && steps < 100; steps++) {
+        sr_live_step(live);
+        notes[0] = '\0';
+    }
+    is_int(steps, 25, "a step takes less of long items: four of 64 KiB");
+    for (int i = 0; i < 100; i++)
+        sr_subscriber_end(live, &many[i].subscriber);
+}
+
 static void timers(sr_live *live)
 {
     one a, b;
@@ -246,6 +283,13 @@ static void arrivals(sr_live *live)
     while (sr_recent_untold(live, &n))
         told += n == number - 2 + (uint64_t)told;
     is_int(told, 3, "the next edge is told of all three, in order");
+    for (uint64_t i = 1; i <= 256;
+         i++) /* of one process in a millisecond or two, as their numbers are made */
+        sr_recent_told(live, UINT64_C(1) << 60 | i << 22 | 4711);
+    int known = 0;
+    for (uint64_t i = 1; i <= 256; i++)
+        known += sr_recent_told_at(live, UINT64_C(1) << 60 | i << 22 | 4711) != UINT32_MAX;
+    is_int(known, 256, "many of one publisher are known");
     sr_recent_again(live, 2);
     ok(sr_recent_untold(live, &n) && n == number - 1, "again, as they could not be sent");
     for (int i = 0; i < SR_RECENT_NUMBERS + 5; i++)
@@ -291,6 +335,7 @@ int main(void)
     order(live);
     ends_within(live);
     gaps(live);
+    limits(live);
     timers(live);
     live->draining = false;
     bad_items(live);

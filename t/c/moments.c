@@ -256,7 +256,7 @@ static int pair[2] = {-1, -1}; /* to the heir */
 static void heir(void)
 {
     MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
-    sr_heir_greet(pair[1]);
+    sr_heir_greet(pair[1], 0);
     sr_heir_begin(moments_edge, pair[0]);
 }
 

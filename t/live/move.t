@@ -150,4 +150,22 @@ for my $edges ( 1, 2 ) {
     };
 }
 
+subtest 'an edge that takes nothing over' => sub {
+    my $conf     = spew( "$dir/off.conf", "hold = 1\n" );
+    my $server   = start_server( $APP, '--config', $conf, qw(--workers 2) );
+    my ($stream) = streams( $server, 1 );
+    my $poll     = $server->connect;
+    my $socket   = Sirius::Test::WebSocket->new( $server->address, path => '/socket' );
+    $poll->send( request('GET /poll') );
+    ok until_true(
+        10, sub { my $h = $server->board->{held}; $h->{stream} && $h->{response} && $h->{websocket} }
+        ),
+        'held';
+    spew( $conf, "hold = 0\n" );
+    $server->signal('HUP');
+    like $stream->rest(10), qr/(?:\A|\n)0\r\n\r\n\z/, 'the stream ends as it should';
+    is $poll->response( patience => 10 )->header('X-Own'), 'yes', 'the response is that of the application';
+    is $socket->all,                                       'close 1012', 'and a WebSocket is closed';
+};
+
 done_testing;
