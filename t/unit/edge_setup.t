@@ -90,9 +90,14 @@ subtest 'The table of words' => sub {
         tls_client_verify => 'optional',
         tls_self_signed   => 1;
     my @words = (
-        Sirius::Edge::Setup->of( Sirius::Config::Values->parse(
-            { @ALL, slow_log => 1, static => ["/=$dir"], lane => ['/a=1'], request_log => 1 }
-        ) ),
+        Sirius::Edge::Setup->of( Sirius::Config::Values->parse( {
+            @ALL,
+            slow_log    => 1,
+            static      => ["/=$dir"],
+            lane        => ['/a=1'],
+            request_log => 1,
+            websocket   => ['/ws']
+        } ) ),
         Sirius::Edge::Keeper->words( { @tls, tls_self_signed_file => 'e', listen => ['1.2.3.4:1,tls'] } )
     );
     my %made = map { /\A([^=]+)/ ? ( $1 =~ tr/-/_/r => 1 ) : () } @words;

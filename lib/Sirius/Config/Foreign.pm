@@ -125,7 +125,6 @@ my %ADVICE = (
     'uid'                  => '--user',
     'upgrade-timeout'      => '--load-timeout',
     'vacuum'               => 'unix sockets and the file of --pid are always removed at the end',
-    'websocket'            => 'there are no WebSockets: see MIGRATING.md',
     'worker'               => '--workers',
     'worker-class'        => 'there is one kind of worker, which serves one request at a time: see --workers',
     'worker-connections'  => '--max-connections',
@@ -139,7 +138,7 @@ my %ADVICE = (
 sub advice {
     my ( $class, $name ) = @_;
     $name =~ tr/_/-/;
-    my ($key)  = grep { exists $ADVICE{$_} } $name, $name =~ /\A((?:statsd|websocket))-/ or return;
+    my ($key)  = grep { exists $ADVICE{$_} } $name, $name =~ /\A(statsd)-/ or return;
     my $advice = $ADVICE{$key};
     my @names  = split /, (?=--)/, $advice;
     return ": $advice" if grep { !/\A--[\w-]+\z/ } @names;
