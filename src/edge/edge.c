@@ -588,7 +588,8 @@ static int sooner(int ms, int64_t ns)
 static int live_timeout(const sr_edge *ed, int ms)
 {
     uint64_t last;
-    int live = sr_publish_waits(ed, &last) ? 0 : sr_live_timeout(ed->live);
+    bool more = sr_publish_waits(ed, &last) || (ed->websockets && sr_websockets_wait(ed->websockets));
+    int live = more ? 0 : sr_live_timeout(ed->live);
     return live >= 0 && (ms < 0 || live < ms) ? live : ms;
 }
 
@@ -596,8 +597,7 @@ static int patience(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     if (!sr_link_alone(&e->intake.buffered) || !sr_link_alone(&e->due) ||
-        sr_handshake_waits(&e->handshakes) || sr_leased_waits(&e->leased) ||
-        (ed->websockets && sr_websockets_wait(ed->websockets)))
+        sr_handshake_waits(&e->handshakes) || sr_leased_waits(&e->leased))
         return 0;
     if (e->draining ? !e->n_conns /* the last one was closed when its frames were sent, */
                     : e->retiring && sr_heir_done(ed)) /* or by a time limit */
@@ -654,6 +654,10 @@ static void live(sr_edge *ed)
 {
     sr_deliver_published(ed);
     sr_live_step(ed->live);
+    if (ed->websockets) {
+        ed->websockets->most = WEBSOCKETS_AHEAD + 2 * ed->n_workers;
+        sr_websockets_step(ed->websockets);
+    }
 }
 
 bool sr_edge_step(sr_edge *ed, bool wait)
@@ -692,10 +696,6 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     if (e->retiring && !e->draining && sr_heir_step(ed))
         return false;
     buffered(ed);
-    if (ed->websockets) {
-        ed->websockets->most = WEBSOCKETS_AHEAD + 2 * ed->n_workers;
-        sr_websockets_step(ed->websockets);
-    }
     if (e->spools.due)
         sr_slowest_collect(e);
     if (sr_leased_waits(&e->leased))
