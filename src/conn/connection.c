@@ -52,10 +52,16 @@ void sr_conn_used(sr_conn *c, size_t used)
 
 /* --- in the engine --- */
 
+/* EPOLLET is the highest bit. */
+static uint16_t interest_in(uint32_t events)
+{
+    return (uint16_t)(events | (events & EPOLLET ? 1U << 15 : 0));
+}
+
 bool sr_conn_watch(sr_engine *e, sr_conn *c, uint32_t events)
 {
     events = sr_transport_events(c->transport, events);
-    if (c->registered && c->interest == events)
+    if (c->registered && c->interest == interest_in(events))
         return true;
     int err = c->registered ? sr_loop_change(&e->loop, &c->source, events)
                             : sr_loop_add(&e->loop, &c->source, events);
@@ -66,7 +72,7 @@ bool sr_conn_watch(sr_engine *e, sr_conn *c, uint32_t events)
         return false;
     }
     c->registered = true;
-    c->interest = (uint16_t)events;
+    c->interest = interest_in(events);
     return true;
 }
 

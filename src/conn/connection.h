@@ -57,7 +57,7 @@ typedef struct sr_conn {
     uint8_t listener;  /* index of the listener that accepted it */
     bool registered;   /* in the epoll set */
     bool proxy_header; /* in IDLE: the header of the PROXY protocol is to come, or a part of it */
-    uint16_t interest; /* the events it is registered for: low bits of those of epoll */
+    uint16_t interest; /* the events it is registered for: low bits of those of epoll, and one for EPOLLET */
     bool
         linger; /* private to the protocol: read on at the end: bytes that nobody will answer may be on their way */
     bool persists; /* private to the protocol: its last head, as far as it is known, was of HTTP/1.1 */
