@@ -2,6 +2,8 @@
 
 #include "../conn/account.h"
 #include "../conn/trouble.h"
+#include "../http/forwarded.h"
+#include "../http/target.h"
 #include "../websocket/eventhead.h"
 #include "../websocket/websocket.h"
 #include "../websocket/wsevent.h"
@@ -75,6 +77,23 @@ static bool is_ours(const sr_edge *ed, sr_bytes path)
     return false;
 }
 
+/* Whether the page that asks for it is of this site, as the edge and trusted proxies know it. */
+static bool is_own(const sr_task *task)
+{
+    const sr_request *r = task->request;
+    const sr_forwarded *f = task->forwarded;
+    bool is_https = f && f->scheme ? f->scheme == SR_SCHEME_HTTPS : task->exchange->conn->transport != NULL;
+    sr_bytes host = f && f->host.at ? f->host : sr_span_in(task->base, r->host);
+    char with_port[320];
+    sr_authority a;
+    if (f && f->server_port && sr_authority_parse(host, &a) && a.port < 0 &&
+        a.host_len <= sizeof with_port - sizeof ":65535") {
+        int n = snprintf(with_port, sizeof with_port, "%.*s:%u", (int)a.host_len, host.at, f->server_port);
+        host = sr_bytes_of(with_port, (size_t)n);
+    }
+    return sr_opening_is_own(r, task->base, is_https, host);
+}
+
 static void refuse(sr_edge *ed, sr_task *task, int status, const char *rule)
 {
     sr_log_offer_task(ed, task, sr_bytes_of("", 0));
@@ -87,17 +106,21 @@ bool sr_upgrade_answer(sr_edge *ed, sr_task *task)
     sr_exchange *x = task->exchange;
     const sr_request *r = task->request;
     sr_opening o;
-    if (!x->trusted)
+    if (!x->trusted || ed->websockets) { /* a proxy passes on what anybody says */
         strip(task);
-    if (sr_wsevent_type(
-            sr_span_in(task->base, r->content_type))) { /* a proxy passes on what its clients send */
-        refuse(ed, task, 400, "a client sends events of WebSockets");
-        return true;
+        if (sr_wsevent_type(sr_span_in(task->base, r->content_type))) {
+            refuse(ed, task, 400, "a client sends events of WebSockets");
+            return true;
+        }
     }
     if (!r->upgrade || !ed->websockets || !sr_opening_asks(r, task->base))
         return false;
     if (!is_ours(ed, sr_span_in(task->base, r->path)))
         return false;
+    if (!ed->paths && !is_own(task)) {
+        refuse(ed, task, 403, "a page of another origin asks for a WebSocket: see --websocket");
+        return true;
+    }
     sr_opening_check(&o, r, task->base, r->extended);
     if (o.status) {
         refuse(ed, task, o.status, o.why);

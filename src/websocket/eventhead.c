@@ -5,14 +5,23 @@
 #include "../http/token.h"
 #include "wsevent.h"
 
+/* To an application `_` in a name is `-` (--underscores-in-headers). */
+static bool same(const char *name, const char *lower, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if ((name[i] == '_' ? '-' : name[i] | 0x20) != lower[i])
+            return false;
+    return true;
+}
+
 static bool begins(sr_bytes name, const char *lower, size_t len)
 {
-    return name.len > len && sr_token_is(name.at, lower, len);
+    return name.len > len && same(name.at, lower, len);
 }
 
 static bool is(sr_bytes name, const char *lower, size_t len)
 {
-    return name.len == len && sr_token_is(name.at, lower, len);
+    return name.len == len && same(name.at, lower, len);
 }
 #define BEGINS(name, lower) begins(name, lower, sizeof(lower) - 1)
 #define IS(name, lower) is(name, lower, sizeof(lower) - 1)

@@ -1,6 +1,7 @@
 #include "opening.h"
 
 #include "../http/method.h"
+#include "../http/target.h"
 #include "../http/token.h"
 #include "base64.h"
 #include "sha1.h"
@@ -59,6 +60,26 @@ void sr_opening_check(sr_opening *o, const sr_request *r, const char *base, bool
         refuse(o, 426, "Sec-WebSocket-Version is not 13");
     else if (!extended && (!is_key(o->key) || field(r, base, "sec-websocket-key", &again).at))
         refuse(o, 400, "Sec-WebSocket-Key is not one value of 16 bytes in base64");
+}
+
+bool sr_opening_is_own(const sr_request *r, const char *base, bool is_https, sr_bytes host)
+{
+    sr_bytes scheme = is_https ? SR_BYTES("https://") : SR_BYTES("http://");
+    sr_authority ours, theirs;
+    uint32_t i = 0;
+    sr_bytes origin = field(r, base, "origin", &i);
+    if (!origin.at)
+        return true;
+    if (field(r, base, "origin", &i).at || origin.len <= scheme.len ||
+        !sr_bytes_equal_nocase(sr_bytes_of(origin.at, scheme.len), scheme))
+        return false;
+    origin = sr_bytes_of(origin.at + scheme.len, origin.len - scheme.len);
+    if (!sr_authority_parse(origin, &theirs) || !sr_authority_parse(host, &ours))
+        return false;
+    int port = is_https ? 443 : 80;
+    return (theirs.port < 0 ? port : theirs.port) == (ours.port < 0 ? port : ours.port) &&
+           sr_bytes_equal_nocase(sr_bytes_of(origin.at, theirs.host_len),
+                                 sr_bytes_of(host.at, ours.host_len));
 }
 
 void sr_opening_accept(char to[SR_OPENING_ACCEPT], sr_bytes key)

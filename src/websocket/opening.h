@@ -20,6 +20,12 @@ bool sr_opening_asks(const sr_request *r, const char *base);
 /* Checks a request of which sr_opening_asks is true, or an extended CONNECT with :protocol websocket. */
 void sr_opening_check(sr_opening *o, const sr_request *r, const char *base, bool extended);
 
+/*
+ * Whether no page of another origin asks for it: there is no Origin, or it is this scheme, host and port. A browser sends cookies with an
+ * opening whoever asks for it (RFC 6455 10.2).
+ */
+bool sr_opening_is_own(const sr_request *r, const char *base, bool is_https, sr_bytes host);
+
 /* The value of Sec-WebSocket-Accept for a valid key. */
 void sr_opening_accept(char to[SR_OPENING_ACCEPT], sr_bytes key);
 

@@ -12,8 +12,10 @@
 #include "wsmove.h"
 #include "wsread.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 enum { PINGS_MAX = 2, STEP = 64 };
 
@@ -175,10 +177,11 @@ void sr_websockets_step(sr_websockets *all)
 
 static bool prepared(sr_websocket *ws, const sr_task *task, const sr_opening *o)
 {
-    char id[40];
-    sr_websockets *all = ws->all;
-    int n = snprintf(id, sizeof id, "%016llx-%llx", (unsigned long long)all->engine->nonce,
-                     (unsigned long long)++all->n);
+    uint64_t random[2]; /* nobody else can guess it from the ids of requests */
+    char id[2 * 2 * sizeof random[0] + 1];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return false;
+    int n = snprintf(id, sizeof id, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
     if (o->key.len)
         sr_opening_accept(ws->accept, o->key);
     return sr_errand_of(&ws->client, task->exchange) &&

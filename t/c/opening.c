@@ -36,10 +36,41 @@ static void asks(const char *text, bool want, const char *name)
     ok(sr_opening_asks(&r, base) == want, "%s", name);
 }
 
+static void is_own(const char *origin, const char *host, bool is_https, bool want)
+{
+    char text[512];
+    snprintf(text, sizeof text, ASKS "%s\r\n", origin);
+    head(text);
+    ok(sr_opening_is_own(&r, base, is_https, sr_bytes_of(host, strlen(host))) == want, "%s at %s", origin,
+       host);
+}
+
+static void origins(void)
+{
+    is_own("", "a", false, true);
+    is_own("Origin: http://a\r\n", "a", false, true);
+    is_own("Origin: http://A:80\r\n", "a", false, true);
+    is_own("Origin: http://a\r\n", "a:80", false, true);
+    is_own("Origin: https://a\r\n", "a:443", true, true);
+    is_own("Origin: http://[::1]:81\r\n", "[::1]:81", false, true);
+    is_own("Origin: https://a\r\n", "a", false, false);
+    is_own("Origin: http://a\r\n", "a", true, false);
+    is_own("Origin: http://a:81\r\n", "a", false, false);
+    is_own("Origin: http://b\r\n", "a", false, false);
+    is_own("Origin: http://a.b\r\n", "a", false, false);
+    is_own("Origin: http://a/\r\n", "a", false, false);
+    is_own("Origin: http://\r\n", "a", false, false);
+    is_own("Origin: null\r\n", "a", false, false);
+    is_own("Origin:\r\n", "a", false, false);
+    is_own("Origin: http://a\r\nOrigin: http://a\r\n", "a", false, false);
+    is_own("Origin: http://a\r\n", "", false, false);
+}
+
 int main(void)
 {
     sr_opening o;
     char accept[SR_OPENING_ACCEPT];
+    origins();
     head(ASKS KEY VERSION "Sec-WebSocket-Protocol: chat, superchat\r\n\r\n");
     sr_opening_check(&o, &r, base, false);
     ok(!o.status && sr_bytes_equal(o.protocols, SR_BYTES("chat, superchat")), "subprotocols");

@@ -308,7 +308,8 @@ my @TABLE = (
         'Limit the number of held connections of one client address; others are answered with 503. 0: no limit' ],
     [ 'websocket', 'websocket', undef, { many => 1, value => 'PREFIX' },
         'With --hold, hold the WebSockets of requests whose path begins with PREFIX: the application is told of events by requests
-        (default: any path). Other requests for WebSockets go to the application. off: all do. May be given several times' ],
+        (default: any path, but only for pages of the same origin; with PREFIX, / too, the application looks at Origin). Other requests
+        for WebSockets go to the application. off: all do. May be given several times' ],
     [ 'websocket-max-message', 'bytes', 1 << 20, { min => 1, max => 1 << 30 },
         'Close a WebSocket, with code 1009, whose client sends a larger message' ],
     [ 'websocket-rate', 'count', 0, { min => 0, max => 1_000_000_000 },
