@@ -194,6 +194,14 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
         sr_turns_enter(ed, index);
 }
 
+bool sr_dispatch_has_room(void *with, const sr_task *task)
+{
+    sr_edge *ed = with;
+    uint8_t lane = ed->lanes ? sr_lanes_find(ed, task) : 0;
+    sr_lane_state state = lane ? sr_lanes_state(ed, lane) : SR_LANE_FREE;
+    return state != SR_LANE_FULL && (state == SR_LANE_BUSY || has_room(ed));
+}
+
 void sr_dispatch_errand(void *with, sr_task *task)
 {
     sr_edge *ed = with;

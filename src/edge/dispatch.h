@@ -20,4 +20,7 @@ void sr_dispatch(sr_edge *ed, sr_task *task);
 /* The same for a request that the edge makes (websocket/errand.h): it is for the application. `ed` is the sr_edge. */
 void sr_dispatch_errand(void *ed, sr_task *task);
 
+/* Whether it would not be refused now for lack of room in the queue. */
+bool sr_dispatch_has_room(void *ed, const sr_task *task);
+
 #endif

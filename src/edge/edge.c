@@ -220,8 +220,10 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         return ENOMEM;
     if ((err = sr_upgrade_open(ed, s)))
         return err;
-    if (ed->websockets)
+    if (ed->websockets) {
         ed->websockets->ask = sr_dispatch_errand;
+        ed->websockets->has_room = sr_dispatch_has_room;
+    }
     ed->answer.any = ed->answer.any || ed->live;
     if (s->log.fd >= 0 && (err = sr_log_open(ed, s)))
         return err;
@@ -589,7 +591,10 @@ static int live_timeout(const sr_edge *ed, int ms)
 {
     uint64_t last;
     bool more = sr_publish_waits(ed, &last) || (ed->websockets && sr_websockets_wait(ed->websockets));
+    int64_t again = ed->websockets ? sr_websockets_at(ed->websockets) : INT64_MAX;
     int live = more ? 0 : sr_live_timeout(ed->live);
+    if (again != INT64_MAX)
+        ms = sooner(ms, again - ed->engine->now);
     return live >= 0 && (ms < 0 || live < ms) ? live : ms;
 }
 

@@ -106,12 +106,11 @@ bool sr_upgrade_answer(sr_edge *ed, sr_task *task)
     sr_exchange *x = task->exchange;
     const sr_request *r = task->request;
     sr_opening o;
-    if (!x->trusted || ed->websockets) { /* a proxy passes on what anybody says */
+    if (!x->trusted || ed->websockets) /* a proxy passes on what its clients send */
         strip(task);
-        if (sr_wsevent_type(sr_span_in(task->base, r->content_type))) {
-            refuse(ed, task, 400, "a client sends events of WebSockets");
-            return true;
-        }
+    if (sr_wsevent_type(sr_span_in(task->base, r->content_type))) {
+        refuse(ed, task, 400, "a client sends events of WebSockets");
+        return true;
     }
     if (!r->upgrade || !ed->websockets || !sr_opening_asks(r, task->base))
         return false;

@@ -113,6 +113,7 @@ sr_websockets *sr_websockets_new(sr_engine *e, sr_live *live)
     all->ops = &ops;
     sr_link_init(&all->list);
     sr_link_init(&all->asking);
+    sr_link_init(&all->later);
     return all;
 }
 
@@ -159,6 +160,8 @@ void sr_websockets_free(sr_websockets *all)
 
 void sr_websockets_step(sr_websockets *all)
 {
+    for (int n = 0; n < STEP && sr_websockets_at(all) <= all->engine->now; n++)
+        sr_link_append(&all->asking, all->later.next);
     for (int n = 0; n < STEP && sr_websockets_wait(all); n++) {
         sr_websocket *ws = SR_LIST_ENTRY(all->asking.next, sr_websocket, asking);
         sr_link_remove(&ws->asking);

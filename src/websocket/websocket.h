@@ -74,6 +74,7 @@ typedef struct sr_websocket {
     uint8_t state;  /* sr_websocket_state */
     bool streams;   /* its connection has others */
     bool given;     /* the errand is in the queue, or a worker has it: counted in sr_websockets.given */
+    bool entering;  /* the errand was made, and its events are still in `events` */
     bool counted;   /* for --hold-per-client */
     bool grip;      /* the application sends control messages */
     bool detached;  /* the application wants to hear nothing more */
@@ -108,13 +109,16 @@ typedef struct sr_websockets {
     sr_engine *engine;
     sr_live *live;
     const sr_subscriber_ops *ops;
-    void *with;                                   /* for: */
-    void (*ask)(void *with, sr_task *task);       /* takes a task of an errand over, as sr_dispatch */
+    void *with;                             /* for: */
+    void (*ask)(void *with, sr_task *task); /* takes a task of an errand over, as sr_dispatch */
+    bool (*has_room)(void *with,
+                     const sr_task *task);        /* it would be in the queue; otherwise it is asked later */
     void (*invalid)(void *with, const char *why); /* tells what is wrong with a response of the application */
     int64_t said_at;                              /* of `with`: when it was told last */
     sr_link list;                                 /* all */
-    sr_link asking; /* those with events to tell and no errand, and those that may have to be freed */
-    uint64_t n;     /* begun so far */
+    sr_link asking;   /* those with events to tell and no errand, and those that may have to be freed */
+    sr_link later;    /* those for whom there was no room; some are asked again */
+    int64_t again_at; /* at this time */
     uint32_t given,
         most; /* errands in the queue or with workers; at most, set by the owner. The others wait in `asking` */
     size_t memory;
@@ -161,6 +165,12 @@ bool sr_websocket_data(sr_websocket *ws, char *at, size_t len, bool ended);
 static inline bool sr_websockets_wait(const sr_websockets *all)
 {
     return !sr_link_alone(&all->asking) && all->given < all->most;
+}
+
+/* When they will, unless others do before; INT64_MAX: never. */
+static inline int64_t sr_websockets_at(const sr_websockets *all)
+{
+    return sr_link_alone(&all->later) || all->given >= all->most ? INT64_MAX : all->again_at;
 }
 void sr_websockets_step(sr_websockets *all);
 

@@ -203,9 +203,13 @@ static void cut(sr_engine *e, sr_exchange *errand)
 static void refuse(sr_engine *e, sr_exchange *errand, int status, sr_refusal why, const char *rule)
 {
     sr_websocket *ws = of(errand);
-    bool opening = ws->state == SR_WEBSOCKET_OPENING;
+    bool opening = ws->state == SR_WEBSOCKET_OPENING, later = ws->entering && ws->accepted;
     errand_over(ws);
     reply_free(ws);
+    if (later) {
+        sr_websocket_ask_later(ws);
+        return;
+    }
     if (!opening && !passes(ws)) {
         sr_counters_add(&e->row->counters.refused[why], 1);
         if (ws->carrier)
@@ -224,6 +228,7 @@ static void taken(sr_engine *e, sr_exchange *errand)
 {
     sr_websocket *ws = of(errand);
     (void)e;
+    ws->entering = false;
     sr_buffer_free(&ws->events);
     ws->n_events = 0;
     sr_websocket_count(ws);

@@ -4,6 +4,7 @@
 #include "../http1/head.h"
 #include "eventhead.h"
 #include "wsanswer.h"
+#include "wscarrier.h"
 
 enum { MORE = 16 * 1024 }; /* bytes of meta fields, and those of the edge */
 
@@ -47,6 +48,7 @@ void sr_wsask(sr_websocket *ws)
     }
     x->held = ws;
     ws->errand = x;
+    ws->entering = true;
     sr_bytes body = sr_bytes_of(sr_buffer_at(&ws->events), sr_buffer_len(&ws->events));
     sr_task task = {.exchange = x,
                     .request = r,
@@ -56,6 +58,12 @@ void sr_wsask(sr_websocket *ws)
                     .body_length = body.len};
     if (e->config.trusted.n)
         task.forwarded = sr_client_forwarded(e, x, r, task.base);
+    if (ws->accepted &&
+        !all->has_room(all->with, &task)) { /* who opens it is refused as other requests are */
+        sr_websocket_errand_over(ws);
+        sr_websocket_ask_later(ws);
+        return;
+    }
     all->ask(all->with, &task);
     ws->given = ws->errand && ws->errand->number; /* others wait in a lane, or were refused */
     all->given += ws->given;

@@ -8,6 +8,9 @@
 
 #include <stdlib.h>
 
+#define LATER_NS                                                                                             \
+    (10 * SR_MILLISECOND) /* 64 of them: some percent of the time if the queue is full for long */
+
 bool sr_websocket_count(sr_websocket *ws)
 {
     size_t now = sr_wsframe_memory(&ws->frames) + ws->events.cap + ws->early.cap;
@@ -21,9 +24,15 @@ void sr_websocket_errand_over(sr_websocket *ws)
     if (!ws->errand)
         return;
     ws->all->given -= ws->given;
-    ws->given = false;
+    ws->given = ws->entering = false;
     sr_errand_end(ws->all->engine, ws->errand);
     ws->errand = NULL;
+}
+
+void sr_websocket_ask_later(sr_websocket *ws)
+{
+    sr_link_append(&ws->all->later, &ws->asking);
+    ws->all->again_at = ws->all->engine->now + LATER_NS;
 }
 
 /* --- the end --- */
@@ -54,6 +63,8 @@ void sr_wscarrier_over(sr_websocket *ws)
     ws->alive = NULL;
     if (ws->errand && !ws->accepted && sr_errand_take_back(all->engine, ws->errand))
         sr_websocket_errand_over(ws);
+    if (!ws->errand && !ws->accepted) /* it hears nothing of who was not opened */
+        sr_buffer_free(&ws->events);
     tell_end(ws);
     sr_websocket_count(ws);
     sr_websocket_ask(ws);
@@ -65,6 +76,10 @@ sr_exchange *sr_wscarrier_release(sr_websocket *ws)
     x->held = NULL;
     if (x->conn->state == SR_CONN_HELD)
         x->conn->state = SR_CONN_SERVING;
+    if (ws->state < SR_WEBSOCKET_OPEN && !ws->streams) { /* they are of its next request */
+        x->conn->in = ws->early;
+        ws->early = (sr_buffer){0};
+    }
     sr_wscarrier_over(ws);
     return x;
 }

@@ -1,0 +1,117 @@
+# WebSockets that the edge holds: what clients and pages of others can't do
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Sirius::Test;
+use Sirius::Test::WebSocket;
+
+my $APP = <<'APP';
+use strict;
+use warnings;
+my $TYPE = 'application/websocket-events';
+sub {
+    my $env = shift;
+    my ( $path, $body ) = ( $env->{PATH_INFO}, '' );
+    1 while $env->{'psgi.input'}->read( $body, 65536, length $body );
+    sleep 2 if $path eq '/sleep' || $path eq '/slow-open' && $body =~ /\AOPEN/;
+    my $said = join ' ', map {"$_=$env->{$_}"} sort grep { /GRIP|META|CONNECTION_ID/ } keys %$env;
+    return [ 200, [ 'X-Env' => $said ], ["page\n"] ] if ( $env->{CONTENT_TYPE} // '' ) ne $TYPE;
+    print STDERR "event $path ", $body =~ s/\r\n/|/gr, "\n" if $path =~ /log/;
+    my @answer = ( 200, [ 'Content-Type' => $TYPE, 'Set-Meta-User' => 'ann' ] );
+    return [ 403, [], ["no\n"] ] if $path eq '/refuse';
+    return [ @answer, ["OPEN\r\n"] ] if $body =~ /\AOPEN/;
+    return [ @answer, [] ] if $body !~ /^TEXT [0-9a-f]+\r\n(.*?)\r\n/m;
+    my $text = $1 eq 'env' ? $said : $1;
+    sleep 2 if $text eq 'slow';
+    return [ @answer, [ sprintf "TEXT %x\r\n%s\r\n", length $text, $text ] ];
+}
+APP
+my @OPENING = (
+    'Upgrade: websocket',
+    'Connection: upgrade',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
+);
+my $server;
+
+sub ws {
+    my ( $path, @fields ) = @_;
+    return Sirius::Test::WebSocket->new( $server->address, path => $path, fields => \@fields );
+}
+
+subtest 'what only the server says' => sub {
+    my @names  = qw(Connection-Id Connection_Id Meta-Role META_ROLE Meta_Role Grip-Sig Grip_Sig);
+    my @forged = map {"$_: forged"} @names;
+    $server
+        = start_server( $APP, qw(--hold --workers 1 --underscores-in-headers on --trust-proxy 127.0.0.1) );
+    is $server->ask( 'GET /page', @forged )->header('X-Env'), q(), 'nobody else, were it a trusted proxy';
+    is $server->ask( 'POST /', 'Content-Type: application/websocket-events', \"OPEN\r\n" )->status, 400,
+        'neither sends it events';
+    my $ws = ws( '/echo', @forged );
+    $ws->text('env');
+    like $ws->next, qr/\Atext HTTP_CONNECTION_ID=[0-9a-f]{32} HTTP_META_USER=ann\z/,
+        'nor says so in an opening';
+    $server->stop;
+    $server = start_server( $APP, qw(--hold --workers 1 --websocket off --trust-proxy 127.0.0.1) );
+    like $server->ask( 'GET /page', @forged )->header('X-Env'), qr/META_ROLE=forged/,
+        'without WebSockets of its own, what a trusted proxy says stays';
+    $server->stop;
+    $server = start_server( $APP, qw(--hold --workers 1 --websocket off) );
+    is $server->ask( 'GET /page', @forged )->header('X-Env'), q(), 'what others say does not';
+    $server->stop;
+};
+
+subtest 'pages of others' => sub {
+    $server = start_server( $APP, qw(--hold --workers 1 --trust-proxy 127.0.0.1) );
+    is ws( '/echo', 'Origin: http://a' )->status, 101, 'a page of this site';
+    is ws( '/echo', $_ )->status, 403, $_
+        for 'Origin: https://a', 'Origin: http://b', 'Origin: null', 'Origin: http://a:81';
+    is ws( '/echo', 'Origin: https://a', 'X-Forwarded-Proto: https', 'X-Forwarded-For: 192.0.2.1' )->status,
+        101,
+        'a proxy that has the certificate';
+    is ws( '/echo', 'Origin: http://a', 'X-Forwarded-Proto: https', 'X-Forwarded-For: 192.0.2.1' )->status,
+        403,
+        'and a page that had none';
+    $server->stop;
+    $server = start_server( $APP, qw(--hold --workers 1 --websocket /) );
+    is ws( '/echo', 'Origin: http://b' )->status, 101, 'with --websocket the application decides';
+    $server->stop;
+};
+
+subtest 'requests behind an opening that is refused' => sub {
+    $server = start_server( $APP, qw(--hold --workers 1) );
+    my $client = $server->connect;
+    $client->send( request( 'GET /refuse', @OPENING ) . request('GET /page') . request('GET /page') );
+    is join( '', map { $client->response->body } 1 .. 3 ), "no\npage\npage\n", 'are answered';
+    $client = $server->connect;
+    my ( $half, $rest ) = unpack 'a20 a*', request('GET /page');
+    $client->send( request( 'GET /refuse', @OPENING ) . $half );
+    is $client->response->body, "no\n", 'one of which a part has come';
+    $client->send($rest);
+    is $client->response->body, "page\n", 'is whole';
+    $server->stop;
+};
+
+subtest 'a full queue' => sub {
+    $server = start_server( $APP, qw(--hold --workers 1 --max-queue 2) );
+    my ( $gone, $ws ) = map { ws('/log') } 1 .. 2;
+    my @others = map { $server->connect } 1 .. 3;
+    for (@others) {
+        $_->send( request('GET /sleep') );
+        sleep 0.2;
+    }
+    is $server->ask('GET /page')->status, 503, 'has no room';
+    $gone->close;
+    $ws->text('hello');
+    is $ws->next(20), 'text hello', 'a message waits for room';
+    $server->wait_log(qr{event /log DISCONNECT});
+    pass 'so does the end of another';
+    is join( ' ', map { $_->response->status } @others ), '200 200 200', 'the requests that were there first';
+    unlike $server->log, qr/refused \d\d/, 'the edge has not tried all the time';
+    $server->stop;
+};
+
+done_testing;
