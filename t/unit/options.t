@@ -121,8 +121,9 @@ subtest 'The number of workers' => sub {
     is_deeply $conf->{notices}, ['sirius: --max-servers has no effect: --workers sets both limits'],
         'and says so';
     my @wrong = (
-        [ [ workers => '6:2' ], q(--workers: '6:2': the minimum 6 is greater than the maximum 2) ],
-        [ [ workers => '0:2' ], '--workers: 0 is too small: the minimum is 1' ],
+        [ [ workers          => '6:2' ],   q(--workers: '6:2': the minimum 6 is greater than the maximum 2) ],
+        [ [ workers          => '0:2' ],   '--workers: 0 is too small: the minimum is 1' ],
+        [ [ 'websocket-ping' => '500ms' ], '--websocket-ping: 0.5 is too small: the minimum is 1, or 0' ],
         [   [ workers => '2:' ],
             q(--workers: '2:' is not a number of workers: use a whole number, auto, auto*N, MIN:MAX or MIN:auto)
         ],

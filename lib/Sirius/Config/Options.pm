@@ -314,7 +314,7 @@ my @TABLE = (
         'Close a WebSocket, with code 1009, whose client sends a larger message' ],
     [ 'websocket-rate', 'count', 0, { min => 0, max => 1_000_000_000 },
         'Close a WebSocket, with code 1008, whose client sends more messages in a second. 0: no limit' ],
-    [ 'websocket-ping', 'seconds', 30, { min => 0, max => 86400 },
+    [ 'websocket-ping', 'seconds', 30, { min => 0, least => 1, max => 86400 },
         'Send a ping on a WebSocket whose client has been silent for so long; the second without an answer ends it. 0: never' ],
 
     'Proxies',

@@ -245,6 +245,8 @@ sub _range {
     my ( $value, $row ) = @_;
     die "$value is too small: the minimum is $row->{min}\n" if defined $row->{min} && $value < $row->{min};
     die "$value is too large: the maximum is $row->{max}\n" if defined $row->{max} && $value > $row->{max};
+    die "$value is too small: the minimum is $row->{least}, or 0\n"
+        if $row->{least} && $value && $value < $row->{least};
     return $value;
 }
 
