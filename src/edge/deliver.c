@@ -16,6 +16,7 @@
 #include "../net/descriptors.h"
 #include "../share/door.h"
 #include "../share/reply.h"
+#include "../websocket/wsanswer.h"
 #include "calls.h"
 #include "crew.h"
 #include "entry.h"
@@ -166,7 +167,9 @@ void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
         return;
     bool open = sr_deliver_unanswered(ed, en);
     if (ended && en->exchange && !sr_exchange_whole(en->exchange))
-        sr_report_lost(ed, slot, ended, open ? "the client got 502" : "the response was cut off");
+        sr_report_lost(
+            ed, slot, ended,
+            sr_wsanswer_outcome(en->exchange, open ? "the client got 502" : "the response was cut off"));
     cut(ed, slot);
 }
 

@@ -5,6 +5,7 @@
 
 #include "../conn/deadline.h"
 #include "../conn/protocol.h"
+#include "../websocket/wsanswer.h"
 #include "crew.h"
 #include "deliver.h"
 #include "entry.h"
@@ -153,7 +154,7 @@ static void call_over(sr_edge *ed, sr_exchange *x)
     bool gone = x->conn->state != SR_CONN_STREAMS && (sr_presence(x->conn) < 0 || x->interim_pending);
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
     en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran", e->now - sr_entry_since(ed, slot),
-                              gone ? "the client was gone" : "the client got 504");
+                              gone ? "the client was gone" : sr_wsanswer_outcome(x, "the client got 504"));
     if (gone)
         sr_conn_close(e, x->conn, SR_CLOSED_CLIENT);
     else
@@ -175,9 +176,9 @@ static void stream_over(sr_edge *ed, sr_exchange *x)
     }
     bool whole = sr_exchange_whole(x); /* the client has all of it, but the worker has not come to its end */
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_STREAM], 1);
-    en->late =
-        sr_report_late(ed, slot, ed->workers[row].pid, "paused within its response", e->now - active_at,
-                       whole ? "the response was complete" : "the response was cut off");
+    en->late = sr_report_late(
+        ed, slot, ed->workers[row].pid, "paused within its response", e->now - active_at,
+        whole ? "the response was complete" : sr_wsanswer_outcome(x, "the response was cut off"));
     sr_entry_abandon(ed, x);
     if (whole) {
         x->protocol->end(e, x);

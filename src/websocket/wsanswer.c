@@ -234,6 +234,14 @@ static void taken(sr_engine *e, sr_exchange *errand)
     sr_websocket_count(ws);
 }
 
+const char *sr_wsanswer_outcome(const sr_exchange *x, const char *otherwise)
+{
+    const sr_websocket *ws = x->protocol == &sr_wsanswer ? of(x) : NULL;
+    if (!ws || !ws->accepted)
+        return otherwise;
+    return ws->carrier ? "the WebSocket was closed" : "the client was gone";
+}
+
 const sr_protocol sr_wsanswer = {
     .taken = taken,
     .head = head,

@@ -11,4 +11,7 @@
 /* sr_exchange.held of the errand is the WebSocket. */
 extern const sr_protocol sr_wsanswer;
 
+/* What it means for the client that a worker does not answer this request: for the log. `otherwise`: if it is for no open WebSocket. */
+const char *sr_wsanswer_outcome(const sr_exchange *x, const char *otherwise);
+
 #endif
