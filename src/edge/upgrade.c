@@ -27,6 +27,20 @@ static void invalid(void *with, const char *why)
     sr_report(ed, text);
 }
 
+static void crowded(void *with, const sr_websocket *ws)
+{
+    char text[256], client[SR_PEER_TEXT_MAX];
+    sr_edge *ed = with;
+    if (ed->engine->now - ed->websockets->crowded_at < SR_SECOND)
+        return;
+    ed->websockets->crowded_at = ed->engine->now;
+    size_t len = sr_peer_text(&ws->client.client, client);
+    snprintf(text, sizeof text,
+             "%d more messages of WebSockets need more than 256 MiB: that of %.*s was closed, with %zu KiB\n",
+             (int)getpid(), (int)len, client, ws->memory / 1024);
+    sr_report(ed, text);
+}
+
 int sr_upgrade_open(sr_edge *ed, const sr_setup *s)
 {
     if (!ed->live || (s->websocket && strcmp(s->websocket, "off") == 0))
@@ -35,6 +49,7 @@ int sr_upgrade_open(sr_edge *ed, const sr_setup *s)
         return ENOMEM;
     ed->websockets->with = ed;
     ed->websockets->invalid = invalid;
+    ed->websockets->crowded = crowded;
     ed->paths = s->websocket && *s->websocket ? s->websocket : NULL;
     return 0;
 }

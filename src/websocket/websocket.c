@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-enum { PINGS_MAX = 2, STEP = 64 };
+enum { PINGS_MAX = 2, STEP = 64, ROOM_STEP = 16 };
 
 /* --- as a subscriber --- */
 
@@ -41,8 +41,16 @@ static void deliver(sr_live *live, sr_subscriber *s, const sr_publication *p)
 
 static void leave(sr_live *live, sr_subscriber *s)
 {
-    sr_wscarrier_fail((sr_websocket *)s, live->engine->retiring ? SR_CLOSE_RESTART : SR_CLOSE_AWAY,
-                      sr_bytes_of("", 0));
+    sr_websocket *ws = (sr_websocket *)s;
+    unsigned code = live->engine->retiring ? SR_CLOSE_RESTART : SR_CLOSE_AWAY;
+    bool asked = ws->errand || sr_buffer_len(&ws->events);
+    if (ws->state != SR_WEBSOCKET_OPEN || !asked || ws->broken) { /* the second time: now */
+        sr_wscarrier_fail(ws, code, sr_bytes_of("", 0));
+        return;
+    }
+    ws->broken = (uint16_t)code;
+    ws->paused = true;
+    sr_wscarrier_watch(ws);
 }
 
 static void gap(sr_live *live, sr_subscriber *s)
@@ -75,6 +83,21 @@ static bool ping(sr_websocket *ws, uint32_t now, uint32_t each)
     return sr_wscarrier_send(ws, SR_WSFRAME_PING, sr_bytes_of("", 0));
 }
 
+/* --body-rate, of a message that is not complete. False: it is over for the client. */
+static bool comes(sr_websocket *ws, uint32_t now)
+{
+    uint32_t patience = sr_websocket_patience(ws);
+    if (!ws->window || now - ws->window < patience)
+        return true;
+    if (!ws->paused && ws->got < (uint64_t)patience * ws->all->engine->config.body_rate) {
+        sr_wscarrier_fail(ws, SR_CLOSE_POLICY, SR_BYTES("the message comes too slowly"));
+        return false;
+    }
+    ws->window = now;
+    ws->got = 0;
+    return true;
+}
+
 static void due(sr_live *live, sr_subscriber *s)
 {
     sr_websocket *ws = (sr_websocket *)s;
@@ -84,7 +107,7 @@ static void due(sr_live *live, sr_subscriber *s)
         sr_wscarrier_finish(ws);
         return;
     }
-    if (keep_alive(ws, now) && ping(ws, now, each))
+    if (keep_alive(ws, now) && ping(ws, now, each) && comes(ws, now))
         sr_wscarrier_schedule(ws);
 }
 
@@ -158,8 +181,32 @@ void sr_websockets_free(sr_websockets *all)
     free(all);
 }
 
+/* Who has most of the memory for messages, and for longest, pays. A client that sends and goes on has it for a moment. */
+static void make_room(sr_websockets *all)
+{
+    const uint32_t now = sr_live_second(all->live);
+    for (int n = 0; n < ROOM_STEP && all->memory > SR_WEBSOCKETS_MEMORY; n++) {
+        sr_websocket *worst = NULL;
+        uint64_t most = 0;
+        for (sr_link *l = all->list.next; l != &all->list; l = l->next) {
+            sr_websocket *ws = SR_LIST_ENTRY(l, sr_websocket, link);
+            uint64_t cost = (uint64_t)ws->memory * (1 + now - ws->since);
+            if (cost > most && ws->carrier && ws->state >= SR_WEBSOCKET_OPEN) {
+                most = cost;
+                worst = ws;
+            }
+        }
+        if (!worst)
+            return;
+        all->crowded(all->with, worst);
+        sr_wscarrier_fail(worst, SR_CLOSE_LATER, SR_BYTES("the server has too many messages"));
+    }
+}
+
 void sr_websockets_step(sr_websockets *all)
 {
+    if (all->memory > SR_WEBSOCKETS_MEMORY)
+        make_room(all);
     for (int n = 0; n < STEP && sr_websockets_at(all) <= all->engine->now; n++)
         sr_link_append(&all->asking, all->later.next);
     for (int n = 0; n < STEP && sr_websockets_wait(all); n++) {

@@ -43,7 +43,8 @@ enum {
     SR_WEBSOCKET_PREFIX_MAX = 31,               /* bytes of message-prefix */
 };
 #define SR_WEBSOCKETS_MEMORY                                                                                 \
-    ((size_t)256 * 1024 * 1024) /* bytes of messages that clients have sent, of all */
+    ((size_t)256 * 1024 *                                                                                    \
+     1024) /* bytes of messages that clients have sent, of all: beyond it who has most, and for longest, is closed */
 
 /* A response of the application. */
 typedef struct sr_wsreply {
@@ -86,9 +87,13 @@ typedef struct sr_websocket {
     uint8_t prefix; /* bytes of message_prefix */
     uint8_t pings;  /* since the client was heard */
     uint16_t
-        broken; /* code for a rule that the client has broken, to be sent behind the answers to what it has sent before; 0: none */
-    uint16_t code;             /* with which the client has closed */
-    uint32_t n_events;         /* in `events` */
+        broken; /* code for a rule that the client has broken, or an end of the server, to be sent behind the answers to what it has sent before; 0: none */
+    uint16_t code;     /* with which the client has closed */
+    uint32_t n_events; /* in `events` */
+    uint32_t since;    /* second since which it keeps bytes of messages */
+    uint32_t
+        window; /* second at which --body-timeout of a message that is not complete has begun; 0: there is none */
+    uint64_t got;              /* bytes of the client since then */
     uint32_t heard;            /* second at which bytes of the client have come */
     uint32_t pinged;           /* second of the last ping */
     uint32_t second, messages; /* --websocket-rate: how many frames in that second */
@@ -114,8 +119,10 @@ typedef struct sr_websockets {
     bool (*has_room)(void *with,
                      const sr_task *task);        /* it would be in the queue; otherwise it is asked later */
     void (*invalid)(void *with, const char *why); /* tells what is wrong with a response of the application */
-    int64_t said_at;                              /* of `with`: when it was told last */
-    sr_link list;                                 /* all */
+    void (*crowded)(void *with,
+                    const sr_websocket *ws); /* tells that this one is closed for SR_WEBSOCKETS_MEMORY */
+    int64_t said_at, crowded_at;             /* of `with`: when these were told last */
+    sr_link list;                            /* all */
     sr_link asking;   /* those with events to tell and no errand, and those that may have to be freed */
     sr_link later;    /* those for whom there was no room; some are asked again */
     int64_t again_at; /* at this time */

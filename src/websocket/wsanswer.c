@@ -59,6 +59,13 @@ static void early(sr_websocket *ws)
     sr_buffer_free(&in);
 }
 
+/* Those that were open when the server began to stop were told of it. */
+static bool ends(const sr_websocket *ws)
+{
+    const sr_live *live = ws->all->live;
+    return live->draining || (live->retiring && !sr_live_moves(ws->carrier->conn));
+}
+
 static void answered(sr_websocket *ws)
 {
     const sr_wsreply *reply = ws->reply;
@@ -80,7 +87,9 @@ static void answered(sr_websocket *ws)
         sr_websocket_invalid(ws, wrong);
     else if (!opening || sr_wsaccept(ws))
         sr_wsorders(ws, in);
-    if (opening && ws->carrier && ws->state == SR_WEBSOCKET_OPEN)
+    if (opening && ws->carrier && ws->state == SR_WEBSOCKET_OPEN && ends(ws))
+        ws->subscriber.ops->leave(ws->all->live, &ws->subscriber);
+    else if (opening && ws->carrier && ws->state == SR_WEBSOCKET_OPEN)
         early(ws);
     sr_wsread_broken(ws);
     sr_wsread_resume(ws);

@@ -15,8 +15,10 @@ bool sr_websocket_count(sr_websocket *ws)
 {
     size_t now = sr_wsframe_memory(&ws->frames) + ws->events.cap + ws->early.cap;
     ws->all->memory += now - ws->memory;
+    if (!ws->memory)
+        ws->since = sr_live_second(ws->all->live);
     ws->memory = now;
-    return ws->all->memory <= SR_WEBSOCKETS_MEMORY;
+    return ws->all->memory <= SR_WEBSOCKETS_MEMORY + SR_WEBSOCKETS_MEMORY / 4;
 }
 
 void sr_websocket_errand_over(sr_websocket *ws)
@@ -127,6 +129,8 @@ void sr_wscarrier_schedule(sr_websocket *ws)
         next = (ws->pings ? ws->pinged : ws->heard) + each;
     if (ws->alive && (!next || ws->alive->due < next))
         next = ws->alive->due;
+    if (ws->window && (!next || ws->window + sr_websocket_patience(ws) < next))
+        next = ws->window + sr_websocket_patience(ws);
     if (ws->state == SR_WEBSOCKET_OPEN)
         sr_timer_set(ws->all->live, &ws->subscriber, !next ? 0 : next > now ? next - now : 1);
 }

@@ -60,7 +60,14 @@ static inline void sr_websocket_ask(sr_websocket *ws)
     sr_link_append(&ws->all->asking, &ws->asking);
 }
 
-/* Counts what it keeps of messages. False: all have too much. */
+/* --body-timeout in seconds. */
+static inline uint32_t sr_websocket_patience(const sr_websocket *ws)
+{
+    int64_t seconds = ws->all->engine->config.body_ns / SR_SECOND;
+    return seconds < 1 ? 1 : (uint32_t)seconds;
+}
+
+/* Counts what it keeps of messages. False: all have far too much, more than sr_websockets_step has taken from others so far. */
 bool sr_websocket_count(sr_websocket *ws);
 
 #endif

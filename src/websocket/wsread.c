@@ -95,10 +95,11 @@ static bool message(sr_websocket *ws)
 
 static const char *reason_of(unsigned code)
 {
-    return code == SR_CLOSE_TOO_LARGE ? "the message is too large"
-           : code == SR_CLOSE_UTF8    ? "the text is not UTF-8"
-           : code == SR_CLOSE_ERROR   ? "no memory"
-                                      : "a frame is invalid";
+    return code == SR_CLOSE_AWAY || code == SR_CLOSE_RESTART ? ""
+           : code == SR_CLOSE_TOO_LARGE                      ? "the message is too large"
+           : code == SR_CLOSE_UTF8                           ? "the text is not UTF-8"
+           : code == SR_CLOSE_ERROR                          ? "no memory"
+                                                             : "a frame is invalid";
 }
 
 void sr_wsread_broken(sr_websocket *ws)
@@ -109,6 +110,8 @@ void sr_wsread_broken(sr_websocket *ws)
 
 bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len)
 {
+    const size_t all_of_it = len;
+    bool whole = false; /* a message has become so */
     size_t used, max = ws->all->engine->config.websocket_max;
     ws->heard = sr_live_second(ws->all->live);
     ws->pings = 0;
@@ -121,12 +124,22 @@ bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len)
         }
         if (r == SR_WSFRAME_MESSAGE && !message(ws))
             return false;
+        whole = whole || (r == SR_WSFRAME_MESSAGE && ws->frames.kind < SR_WSFRAME_CLOSE);
         at += used;
         len -= used;
     }
     if (ws->broken && ws->state == SR_WEBSOCKET_CLOSING) { /* it does not come to CLOSE */
         sr_wscarrier_finish(ws);
         return false;
+    }
+    if (sr_wsframe_idle(&ws->frames)) {
+        ws->window = 0;
+    } else if (!ws->window || whole) {
+        ws->window = ws->heard;
+        ws->got = 0;
+        sr_wscarrier_schedule(ws);
+    } else {
+        ws->got += all_of_it;
     }
     if (!sr_websocket_count(ws))
         return fail(ws, SR_CLOSE_LATER, "the server has too many messages");

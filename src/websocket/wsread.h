@@ -9,7 +9,7 @@
 /* Whether so much waits for the application that nothing more is read, and behind CLOSE nothing at all. */
 bool sr_wsread_full(const sr_websocket *ws);
 
-/* Closes for a rule that the client has broken, once nothing is left to be answered that it has sent before. */
+/* Closes for a rule that the client has broken, or as the server ends, once nothing is left to be answered that it has sent before. */
 void sr_wsread_broken(sr_websocket *ws);
 
 /* Takes bytes of the client, and changes them. False: it is over for the client. */

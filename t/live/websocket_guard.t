@@ -3,6 +3,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use POSIX ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
@@ -111,6 +112,80 @@ subtest 'a full queue' => sub {
     pass 'so does the end of another';
     is join( ' ', map { $_->response->status } @others ), '200 200 200', 'the requests that were there first';
     unlike $server->log, qr/refused \d\d/, 'the edge has not tried all the time';
+    $server->stop;
+};
+
+subtest 'messages that do not end' => sub {
+    $server = start_server( $APP, qw(--hold --workers 1 --body-timeout 1) );
+    my $ws = ws('/echo');
+    $ws->put( substr $ws->frame( text => 'x' x 1000 ), 0, 20 );
+    is $ws->next, 'close 1008 the message comes too slowly', '--body-timeout';
+    $ws = ws('/echo');
+    my $frame = $ws->frame( text => 'x' x 1000 );
+    for ( 1 .. 4 ) {
+        $ws->put( substr $frame, 0, 250, q() );
+        sleep 0.6;
+    }
+    $ws->put($frame);
+    is length $ws->next, 1005, 'one that is fast enough';
+    $ws->text('x');
+    is $ws->next(3), 'text x', 'and the next one';
+    sleep 2.5;
+    is $ws->next(0), 'timeout', 'between two of them there is no limit';
+    $server->stop;
+};
+
+subtest 'more messages than there is memory for' => sub {
+    $server = start_server( $APP, qw(--hold --workers 1) );
+    my $part   = 'x' x 1_040_000;
+    my @others = map { ws('/echo') } 1 .. 10;
+    my $first  = shift @others;
+    my $bytes  = $first->frame( text => $part, length => 1 << 20, mask => "\0\0\0\0" );
+    $first->put($bytes);
+    sleep 3;
+    for ( 1 .. 270 ) {
+        push @others, ws('/echo');
+        $others[-1]->put($bytes);
+    }
+    my $ws = ws('/echo');
+    $ws->send( text => 'x' x 500_000, fin => 0 );
+    is $first->next, 'close 1013 the server has too many messages',
+        'who has most, and for longest, is closed';
+    $ws->send( more => 'y' );
+    is length $ws->next, 500_006, 'others go on';
+    ok $server->wait_log(qr/need more than 256 MiB: that of 127\.0\.0\.1.* was closed/), 'it is in the log';
+    $server->stop;
+};
+
+subtest 'a stop' => sub {
+    $server = start_server( $APP, qw(--hold --workers 1 --graceful-timeout 60) );
+    my $ws = ws('/echo');
+    $ws->text('slow');
+    sleep 0.5;
+    $server->signal('TERM');
+    is $ws->all(20), 'text slow, close 1001', 'comes behind the answer that is being made';
+    $server->stop;
+    $server = start_server( $APP, qw(--hold --workers 1 --graceful-timeout 60) );
+    my $pid = fork // die "fork: $!\n";
+
+    if ( !$pid ) {
+        sleep 0.7;
+        $server->signal('TERM');
+        POSIX::_exit(0);
+    }
+    $ws = ws('/slow-open');
+    is $ws->status, 101,          'one that was being opened';
+    is $ws->all,    'close 1001', 'is closed';
+    waitpid $pid, 0;
+    $server->stop;
+};
+
+subtest 'a worker that takes too long' => sub {
+    $server = start_server( $APP, qw(--hold --workers 1 --request-timeout 1) );
+    my $ws = ws('/echo');
+    $ws->text('slow');
+    is $ws->all, 'close 1011', 'ends the WebSocket';
+    ok $server->wait_log(qr/ran for .* s, the WebSocket was closed/), 'as the log says';
     $server->stop;
 };
 
