@@ -22,7 +22,7 @@ void sr_opening_check(sr_opening *o, const sr_request *r, const char *base, bool
 
 /*
  * Whether no page of another origin asks for it: there is no Origin, or it is this scheme, host and port. A browser sends cookies with an
- * opening whoever asks for it (RFC 6455 10.2).
+ * opening of any page (RFC 6455 10.2).
  */
 bool sr_opening_is_own(const sr_request *r, const char *base, bool is_https, sr_bytes host);
 
