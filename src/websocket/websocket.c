@@ -216,10 +216,11 @@ void sr_websockets_step(sr_websockets *all)
             continue; /* comes again when that is over */
         if (sr_buffer_len(&ws->events)) {
             sr_wsask(ws);
-            sr_wsread_resume(ws);
         } else if (ws->state == SR_WEBSOCKET_OVER) {
             forget(ws);
+            continue;
         }
+        sr_wsread_resume(ws);
     }
 }
 

@@ -187,7 +187,11 @@ bool sr_wscarrier_put(sr_websocket *ws, sr_bytes frames)
     ws->owed = pending(ws);
     if (!ws->owed)
         return true;
-    return x->protocol->settle(e, x) && sr_wscarrier_watch(ws);
+    if (!x->protocol->settle(e, x))
+        return false;
+    if (!pending(ws)) /* what was behind went the same way, and nothing else tells that it has */
+        sr_websocket_ask(ws);
+    return sr_wscarrier_watch(ws);
 }
 
 bool sr_wscarrier_send(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes)
