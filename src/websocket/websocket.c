@@ -212,8 +212,10 @@ void sr_websockets_step(sr_websockets *all)
     for (int n = 0; n < STEP && sr_websockets_wait(all); n++) {
         sr_websocket *ws = SR_LIST_ENTRY(all->asking.next, sr_websocket, asking);
         sr_link_remove(&ws->asking);
-        if (ws->errand || sr_wscarrier_behind(ws))
-            continue; /* comes again when that is over */
+        if (ws->errand || sr_wscarrier_behind(ws)) { /* comes again when that is over */
+            sr_wsread_resume(ws);
+            continue;
+        }
         if (sr_buffer_len(&ws->events)) {
             sr_wsask(ws);
         } else if (ws->state == SR_WEBSOCKET_OVER) {

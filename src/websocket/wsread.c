@@ -6,7 +6,12 @@
 
 #include <errno.h>
 
-enum { READS = 4 }; /* 512 KiB in a step; then others have their turn */
+/* Of one step; then others have their turn */
+enum {
+    READS = 4,
+    BEGINNING = 16 * 1024, /* bytes of the first read: tiny frames cost most */
+    FRAMES = 256,          /* in one read; then there is no other */
+};
 
 /* Sends what answers the pings that were read. A write for each would be dear. False: it is over for the client. */
 static bool send_pongs(sr_websocket *ws)
@@ -115,6 +120,7 @@ bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len)
     size_t used, max = ws->all->engine->config.websocket_max;
     ws->heard = sr_live_second(ws->all->live);
     ws->pings = 0;
+    ws->all->frames = 0;
     sr_buffer_reset(&ws->all->pongs);
     while (len && !ws->closed && !ws->broken) {
         sr_wsframe_result r = sr_wsframe_feed(&ws->frames, at, len, max, &used);
@@ -122,6 +128,7 @@ bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len)
             ws->broken = ws->frames.code;
             break;
         }
+        ws->all->frames += r == SR_WSFRAME_MESSAGE;
         if (r == SR_WSFRAME_MESSAGE && !message(ws))
             return false;
         whole = whole || (r == SR_WSFRAME_MESSAGE && ws->frames.kind < SR_WSFRAME_CLOSE);
@@ -156,16 +163,30 @@ bool sr_wsread_full(const sr_websocket *ws)
             sr_buffer_len(&ws->events) > ws->all->engine->config.websocket_max || sr_wscarrier_behind(ws));
 }
 
+/* Reads on in the next step, though no event of the socket tells that something is there. */
+static void wait_for_turn(sr_websocket *ws)
+{
+    if (!sr_transport_holds(ws->carrier->conn->transport))
+        return;
+    ws->paused = true;
+    sr_websocket_ask(ws);
+}
+
 void sr_wsread_socket(sr_websocket *ws)
 {
     sr_engine *e = ws->all->engine;
     sr_conn *c = ws->carrier->conn;
-    for (int reads = 0; reads < READS || sr_transport_holds(c->transport); reads++) {
-        if (sr_wsread_full(ws)) {
+    for (int reads = 0;; reads++) {
+        size_t most = reads ? SR_SCRATCH : BEGINNING;
+        if (sr_wsread_full(ws) || (reads && c->out)) {
             ws->paused = true;
             break;
         }
-        ssize_t n = sr_transport_read(c->transport, c->source.fd, e->intake.scratch, SR_SCRATCH);
+        if (reads == READS || (reads && ws->all->frames > FRAMES)) {
+            wait_for_turn(ws);
+            break;
+        }
+        ssize_t n = sr_transport_read(c->transport, c->source.fd, e->intake.scratch, most);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -178,7 +199,7 @@ void sr_wsread_socket(sr_websocket *ws)
         }
         if (!sr_wsread_bytes(ws, e->intake.scratch, (size_t)n))
             return;
-        if (n < SR_SCRATCH && !sr_transport_holds(c->transport))
+        if ((size_t)n < most && !sr_transport_holds(c->transport))
             break;
     }
     sr_wscarrier_watch(ws);

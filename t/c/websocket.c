@@ -1,7 +1,11 @@
-/* websocket: what is asked when a client has been behind; over a protocol that only keeps what it is given. */
-#include "../../src/websocket/wscarrier.h"
+/* websocket: what is asked when a client has been behind, and how much is read in a turn; over a protocol that only keeps what it is given. */
+#include "../../src/websocket/wsread.h"
 
 #include "tap.h"
+
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static sr_engine engine;
 static sr_output *out;
@@ -42,6 +46,43 @@ static void late(sr_websockets *all, sr_websocket *ws)
     sr_link_remove(&ws->asking);
 }
 
+static int waits(int fd)
+{
+    int n = 0;
+    return ioctl(fd, FIONREAD, &n) ? -1 : n;
+}
+
+static void turns(sr_websocket *ws)
+{
+    enum { BYTES = 60 * 1024 };
+    static char sent[BYTES], scratch[SR_SCRATCH];
+    const char ping[6] = {(char)0x89, (char)0x80};
+    int pair[2], all;
+    for (size_t i = 0; i < BYTES; i++)
+        sent[i] = ping[i % sizeof ping];
+    engine.intake.scratch = scratch;
+    if (!ok(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && !sr_loop_init(&engine.loop), "a socket"))
+        return;
+    ws->streams = false;
+    ws->carrier->conn->source.fd = pair[0];
+    all = (int)send(pair[1], sent, BYTES, 0);
+    sr_wsread_socket(ws);
+    int left = waits(pair[0]);
+    ok(left > 0 && left < all, "of many pings, only some are answered in a turn: %d of %d bytes wait", left,
+       all);
+    ok(ws->carrier->conn->interest & EPOLLIN && !ws->paused, "and others in the next");
+    for (int i = 0; i < 20 && waits(pair[0]) > 0; i++)
+        sr_wsread_socket(ws);
+    is_int(waits(pair[0]), 0, "up to the last");
+    char frame[14] = {(char)0x82, (char)0xff, 0, 0, 0, 0, 0, 1};
+    all = (int)(send(pair[1], frame, sizeof frame, 0) + send(pair[1], sent, BYTES, 0));
+    sr_wsread_socket(ws);
+    is_int(waits(pair[0]), 0, "a large message is read in one");
+    sr_loop_free(&engine.loop);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 int main(void)
 {
     sr_conn conn = {.state = SR_CONN_STREAMS};
@@ -49,6 +90,7 @@ int main(void)
     engine.row = &engine.no_row;
     engine.now = SR_SECOND;
     engine.config.hold_buffer = 5;
+    engine.config.websocket_max = 1024 * 1024;
     sr_link_init(&engine.all);
     out = sr_output_new();
     sr_live *live = sr_live_new(&engine);
@@ -57,6 +99,7 @@ int main(void)
     sr_link_init(&ws.asking);
     sr_wsframe_init(&ws.frames);
     late(all, &ws);
+    turns(&ws);
     sr_wsframe_free(&ws.frames);
     sr_websockets_free(all);
     sr_live_free(live);

@@ -70,7 +70,12 @@ echoes( '2.7',  [ ['pong'] ] );
 echoes( '2.8',  [ [ pong => 'unsolicited' ] ] );
 echoes( '2.9',  [ [ pong => 'unsolicited' ], [ ping => 'ping' ] ], 'pong ping' );
 echoes( '2.10', [ map { [ ping => "payload-$_" ] } 0 .. 9 ], map {"pong payload-$_"} 0 .. 9 );
-case ( '2.11', [ { step => 1, frame => $_ } ], undef ) for ();
+echoes(
+    '2.11, more than are taken in one turn',
+    [ { together => [ ( [ ping => 'p' ] ) x 10_000 ] }, [ text => 'x' ] ],
+    ('pong p') x 10_000,
+    'text x'
+);
 
 # 3: reserved bits
 my @small = ( [ text => $TEXT ] );
