@@ -108,13 +108,17 @@ static sr_response_error head(sr_engine *e, sr_exchange *errand, const sr_head *
     *made = h->fields;
     if (h->status < 200)
         return SR_RESPONSE_OK;
+    if (ws->state == SR_WEBSOCKET_OPENING && !(h->status == 200 && has_type(h->fields))) {
+        ws->carrier->given_at = errand->given_at;
+        sr_response_error err = ws->carrier->protocol->head(e, ws->carrier, h, made);
+        if (err) /* it may be answered with something else */
+            return err;
+        ws->state = SR_WEBSOCKET_REFUSED;
+    }
     sr_account_head(errand, h->status, 0);
     errand->left = SR_LENGTH_UNKNOWN; /* until the last piece has come */
-    if (ws->state == SR_WEBSOCKET_OPENING && !(h->status == 200 && has_type(h->fields))) {
-        ws->state = SR_WEBSOCKET_REFUSED;
-        ws->carrier->given_at = errand->given_at;
-        return ws->carrier->protocol->head(e, ws->carrier, h, made);
-    }
+    if (ws->state == SR_WEBSOCKET_REFUSED)
+        return SR_RESPONSE_OK;
     if (!ws->reply && !(ws->reply = calloc(1, sizeof *ws->reply)))
         return SR_RESPONSE_NO_MEMORY;
     ws->reply->status = h->status;

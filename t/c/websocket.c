@@ -1,4 +1,5 @@
 /* websocket: what is asked when a client has been behind, and how much is read in a turn; over a protocol that only keeps what it is given. */
+#include "../../src/websocket/wsanswer.h"
 #include "../../src/websocket/wsread.h"
 
 #include "tap.h"
@@ -31,7 +32,14 @@ static bool settle(sr_engine *e, sr_exchange *x)
     return true;
 }
 
-static const sr_protocol protocol = {.piece = piece, .output = output, .settle = settle};
+/* A head with anything that is none is refused, as by HTTP/1.1 and 2. */
+static sr_response_error head(sr_engine *e, sr_exchange *x, const sr_head *h, sr_bytes *made)
+{
+    (void)e, (void)x, (void)made;
+    return h->fields.len ? SR_RESPONSE_BAD_NAME : SR_RESPONSE_OK;
+}
+
+static const sr_protocol protocol = {.head = head, .piece = piece, .output = output, .settle = settle};
 
 static void late(sr_websockets *all, sr_websocket *ws)
 {
@@ -83,6 +91,22 @@ static void turns(sr_websocket *ws)
     close(pair[1]);
 }
 
+static void refusals(sr_websocket *ws)
+{
+    sr_conn conn = {.state = SR_CONN_STREAMS};
+    sr_exchange errand = {.conn = &conn, .protocol = &sr_wsanswer, .held = ws};
+    sr_head h = {403, SR_BYTES("no field\r\n"), 2, 2, false};
+    sr_bytes made;
+    ws->state = SR_WEBSOCKET_OPENING;
+    ok(sr_wsanswer.head(&engine, &errand, &h, &made) && !errand.status && ws->state == SR_WEBSOCKET_OPENING,
+       "a response that is invalid has not answered the opening");
+    h.status = 502;
+    h.fields.len = 0;
+    ok(!sr_wsanswer.head(&engine, &errand, &h, &made) && errand.status == 502 &&
+           ws->state == SR_WEBSOCKET_REFUSED,
+       "and another one does");
+}
+
 int main(void)
 {
     sr_conn conn = {.state = SR_CONN_STREAMS};
@@ -100,6 +124,7 @@ int main(void)
     sr_wsframe_init(&ws.frames);
     late(all, &ws);
     turns(&ws);
+    refusals(&ws);
     sr_wsframe_free(&ws.frames);
     sr_websockets_free(all);
     sr_live_free(live);

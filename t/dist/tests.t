@@ -145,7 +145,6 @@ my %ELSEWHERE = (
     'src/edge/upgrade.c' => 'live/websocket',
     'src/websocket/errand.c' => 'live/websocket',
     'src/websocket/eventhead.c' => 'live/websocket',
-    'src/websocket/websocket.c' => 'live/websocket',
     'src/websocket/wsaccept.c' => 'live/websocket',
     'src/websocket/wsanswer.c' => 'live/websocket',
     'src/websocket/wsorders.c' => 'live/websocket',
