@@ -310,10 +310,10 @@ static void slot_fill(pTHX_ envpool_env *env, SV *key, uint8_t kind, SV *master,
     envpool_put(aTHX_ env, slot, key);
 }
 
-/* Other requests use the connection of a stream as well, so that no application can have its socket, unless it is a tunnel. */
+/* Events of a WebSocket that the edge holds have no socket, nor has a stream of HTTP/2, unless it is a tunnel. */
 static inline int n_fixed(const sr_worker_request *r)
 {
-    return r->request->version == SR_HTTP_2 && !r->request->extended ? KEY_IO : FIXED;
+    return r->request->shared ? KEY_IO : FIXED;
 }
 
 static void fixed_fill(pTHX_ envpool_env *env, const sirius_site *site, int n)

@@ -239,6 +239,7 @@ static bool parse(sr_session *s, sr_request *r)
     const char *at = sr_buffer_at(head), *end = at + sr_buffer_len(head);
     sr_request_init(r);
     r->version = SR_HTTP_2;
+    r->shared = !is_extended(s);
     r->head_len = (uint32_t)(end - at);
     if (!request_line(s, r, &limits, at))
         return false;

@@ -58,6 +58,7 @@ typedef struct sr_request {
     bool keep_alive;  /* what the client wants: by Connection, where close wins, else by version */
     bool upgrade;     /* Connection has "upgrade" and there is an Upgrade field; never for HTTP/1.0 (RFC 9110
                          7.8) */
+    bool shared;  /* its connection is of others as well, or is none: no application can have the socket */
     bool proxied; /* a field that proxies add says that one has forwarded it. Anybody may have written it */
     int status;   /* 400, 414, 417, 426, 431, 501 or 505 */
     const char *why; /* static text: the rule that was broken */

@@ -133,7 +133,7 @@ enum {
         (((sizeof(sr_slot) * 31 + SR_SLOT_BYTES) * 31 + sizeof(sr_requests) + sizeof(sr_claim)) * 31 +
          sizeof(sr_replies) * 31 + sizeof(sr_ring)) %
         0xffffff,
-    SR_QUEUE_LAYOUT = 12 << 24 | SR_QUEUE_SIZES,
+    SR_QUEUE_LAYOUT = 13 << 24 | SR_QUEUE_SIZES,
 };
 
 /* --- the edge --- */

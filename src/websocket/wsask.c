@@ -33,6 +33,7 @@ static bool make(sr_websocket *ws, sr_buffer *text, sr_request *r)
     if (sr_request_feed(r, &limits, sr_buffer_at(text), sr_buffer_len(text)) != SR_PARSE_DONE)
         return false;
     r->version = ws->client.version;
+    r->shared = true;
     return true;
 }
 

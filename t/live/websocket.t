@@ -57,6 +57,7 @@ sub {
             $out .= event( TEXT => 'c:{"type":"detach"}' ) . event( TEXT => 'm:done' );
             next;
         }
+        $bytes = exists $env->{'psgix.io'} ? 'a socket' : 'no socket' if $bytes eq 'io';
         $bytes = ( $env->{HTTP_META_USER} // '' ) if $bytes eq 'meta';
         $out .= $bytes =~ /\A(?:c:|m:|p-)/ ? event( $kind => $bytes ) : event( $kind => ( $path =~ /grip/ ? 'm:' : $path =~ /prefix/ ? 'p-' : '' ) . $bytes );
     }
@@ -96,6 +97,8 @@ subtest 'the opening' => sub {
     like $env,   qr/HTTP_SEC_WEBSOCKET_PROTOCOL=one, two/,      'subprotocols';
     unlike $env, qr/UPGRADE|HTTP_CONNECTION=|WEBSOCKET_KEY|META_GONE/, 'nothing of the opening';
     like $env,   qr{SERVER_PROTOCOL=HTTP/1\.1},                        'the protocol is that of the client';
+    $ws->text('io');
+    is $ws->next, 'text no socket', 'no psgix.io: nobody is at its other end';
     my ($id) = $env =~ /CONNECTION_ID=(\S+)/;
     $ws->text('env');
     like $ws->next, qr/CONNECTION_ID=$id /, 'the id stays';
