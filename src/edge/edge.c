@@ -604,7 +604,7 @@ static int patience(sr_edge *ed)
     if (!sr_link_alone(&e->intake.buffered) || !sr_link_alone(&e->due) ||
         sr_handshake_waits(&e->handshakes) || sr_leased_waits(&e->leased))
         return 0;
-    if (e->draining ? !e->n_conns /* the last one was closed when its frames were sent, */
+    if (e->draining ? sr_stop_done(ed) /* the last one was closed when its frames were sent, */
                     : e->retiring && sr_heir_done(ed)) /* or by a time limit */
         return 0;
     int ms = sr_deadlines_timeout(e);

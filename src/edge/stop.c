@@ -4,6 +4,7 @@
 #include "../conn/listener.h"
 #include "../conn/protocol.h"
 #include "../live/live.h"
+#include "../websocket/websocket.h"
 #include "crew.h"
 #include "deliver.h"
 #include "holder.h"
@@ -108,13 +109,20 @@ static void close_broken(sr_edge *ed)
     }
 }
 
+bool sr_stop_done(const sr_edge *ed)
+{
+    bool tells = ed->websockets && !ed->stop.fast && !sr_link_alone(&ed->websockets->list);
+    return !ed->engine->n_conns && !tells;
+}
+
 bool sr_stop_step(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     close_broken(ed);
     if (ed->stop.fast)
         close_others(ed);
-    return sr_engine_drain_step(e) || e->now >= ed->stop.end_at;
+    bool drained = sr_engine_drain_step(e);
+    return (drained && (e->n_conns || sr_stop_done(ed))) || e->now >= ed->stop.end_at;
 }
 
 void sr_stop_end(sr_edge *ed)

@@ -24,6 +24,9 @@ void sr_stop_begin(sr_edge *ed, bool fast);
  */
 void sr_stop_owner_ended(sr_edge *ed);
 
+/* Whether nothing is left: no connection, and no application that is to be told of the end of a WebSocket. */
+bool sr_stop_done(const sr_edge *ed);
+
 /* In each step of the loop while the edge ends. True: nothing is left, or the time is over. */
 bool sr_stop_step(sr_edge *ed);
 

@@ -1,5 +1,7 @@
 /* websocket: what is asked when a client has been behind, and how much is read in a turn; over a protocol that only keeps what it is given. */
 #include "../../src/websocket/wsanswer.h"
+
+#include "../../src/live/channel.h"
 #include "../../src/websocket/wsread.h"
 
 #include "tap.h"
@@ -122,9 +124,11 @@ int main(void)
     sr_websocket ws = {.all = all, .carrier = &x, .state = SR_WEBSOCKET_OPEN, .streams = true};
     sr_link_init(&ws.asking);
     sr_wsframe_init(&ws.frames);
+    sr_subscriber_begin(live, &ws.subscriber, &x, all->ops);
     late(all, &ws);
     turns(&ws);
     refusals(&ws);
+    sr_subscriber_end(live, &ws.subscriber);
     sr_wsframe_free(&ws.frames);
     sr_websockets_free(all);
     sr_live_free(live);

@@ -403,6 +403,16 @@ IO
 
 subtest 'a stop' => sub {
     $server = start_server( $APP, qw(--hold --workers 1) );
+    my $busy = ws('/log-stop');
+    $busy->text('slow');
+    $server->wait_log(qr{event /log-stop TEXT});
+    $server->signal('TERM');
+    sleep 0.3;
+    $busy->close;
+    $server->wait_log(qr{event /log-stop DISCONNECT});
+    pass 'a client leaves while its message is answered: that is told';
+    $server->stop;
+    $server = start_server( $APP, qw(--hold --workers 1) );
     my $ws = ws('/echo');
     $ws->text('x');
     $ws->next;
