@@ -537,7 +537,7 @@ Bytes of finished responses that the kernel has accepted, including their heads.
 
 Connections. C<closed> is a hash by reason: C<client>, C<after-response>, C<keepalive-timeout>, C<header-timeout>, C<body-timeout>,
 C<write-timeout>, C<refused>, C<room> (closed while idle to make room for a new connection), C<stop>, C<application> (taken over
-by the application, psgix.io), C<proxy-protocol>, C<tls-handshake> (it has failed or taken too long), C<max-temp-file-size> (it was the slowest when there was no room for files)
+by the application, psgix.io), C<proxy-protocol>, C<tls-handshake> (it has failed or taken too long), C<hold-buffer>, C<max-temp-file-size> (it was the slowest when there was no room for files)
 and C<error>.
 
 =item C<floods>

@@ -64,6 +64,9 @@ void sr_trouble_refused(sr_engine *e, const sr_exchange *x, sr_refusal why)
         if (x->body && x->body->err)
             sr_trouble_count(e, SR_TROUBLE_TEMPFILE, 1, x->body->err);
         break;
+    case SR_REFUSED_HOLD:
+        sr_trouble_count(e, SR_TROUBLE_HOLD, 1, 0);
+        break;
     case SR_REFUSED_MALFORMED:
     case SR_REFUSED_INCOMPLETE:
     case SR_REFUSED_NOT_TLS:

@@ -134,7 +134,7 @@ static void drop(sr_engine *e, sr_hold *h)
     if (x->conn->state == SR_CONN_STREAMS)
         x->protocol->cut(e, x);
     else
-        sr_conn_close(e, x->conn, SR_CLOSED_WRITE);
+        sr_conn_close(e, x->conn, SR_CLOSED_HOLD);
 }
 
 /* --- while it is held --- */
@@ -240,13 +240,26 @@ static const sr_subscriber_ops ops[] = {
     [SR_HELD_RESPONSE] = {SR_HELD_RESPONSE, deliver, leave, due, leave, pack, NULL},
 };
 
+/*
+ * Whether the client may still read although it has ended its side: the kernel knows it of unix sockets. For TCP --half-closed says so,
+ * but only for a response, which ends in time.
+ */
+static bool reads(const sr_engine *e, const sr_conn *c)
+{
+    return e->listeners.at[c->listener].is_unix ||
+           (e->config.serves_half_closed && sr_held_answer_of(hold_of(c->exchange)));
+}
+
 void sr_hold_event(sr_engine *e, sr_conn *c, uint32_t events)
 {
-    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
+    bool ended = events & EPOLLRDHUP;
+    if (events & (EPOLLHUP | EPOLLERR) || (ended && !reads(e, c))) {
         sr_account_over(e, c->exchange, SR_OVER_WHOLE); /* as such responses end */
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
         return;
     }
+    if (ended && !sr_conn_watch(e, c, c->out ? EPOLLOUT : 0))
+        return;
     if (events & EPOLLOUT)
         c->protocol->writable(e, c);
 }

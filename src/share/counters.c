@@ -56,6 +56,7 @@ const char *sr_closed_name(sr_closed why)
         [SR_CLOSED_APPLICATION] = "application",
         [SR_CLOSED_SPOOL] = "max-temp-file-size",
         [SR_CLOSED_HANDSHAKE] = "tls-handshake",
+        [SR_CLOSED_HOLD] = "hold-buffer",
     };
     return names[why];
 }
@@ -126,6 +127,7 @@ const char *sr_trouble_name(sr_trouble what)
         [SR_TROUBLE_LANE] = "lane-queue",
         [SR_TROUBLE_LANE_TIMEOUT] = "lane-timeout",
         [SR_TROUBLE_CONNECTIONS] = "connections",
+        [SR_TROUBLE_HOLD] = "hold-per-client",
         [SR_TROUBLE_MEMORY] = "memory",
         [SR_TROUBLE_DESCRIPTORS] = "descriptors",
         [SR_TROUBLE_TEMPFILE] = "tempfile",

@@ -28,6 +28,7 @@ typedef enum sr_closed {
     SR_CLOSED_APPLICATION, /* the application has taken the socket (psgix.io) */
     SR_CLOSED_SPOOL,       /* it was the slowest, and there was no room for temporary files */
     SR_CLOSED_HANDSHAKE,   /* a TLS handshake has failed, or --tls-handshake-timeout */
+    SR_CLOSED_HOLD,        /* --hold-buffer */
     SR_CLOSED_REASONS,
 } sr_closed;
 
@@ -113,6 +114,7 @@ typedef enum sr_trouble {
     SR_TROUBLE_LANE,          /* 503: the queue of a lane */
     SR_TROUBLE_LANE_TIMEOUT,  /* 503 */
     SR_TROUBLE_CONNECTIONS,   /* 503: --max-connections, and no connection was idle */
+    SR_TROUBLE_HOLD,          /* 503: --hold-per-client */
     SR_TROUBLE_MEMORY,        /* 503 */
     SR_TROUBLE_DESCRIPTORS,   /* a connection could not be accepted for lack of a descriptor */
     SR_TROUBLE_TEMPFILE,      /* 500 or 507: a request body could not be written to a file */

@@ -102,7 +102,7 @@ void sr_wscarrier_drop(sr_websocket *ws)
     if (c->state == SR_CONN_STREAMS)
         x->protocol->cut(e, x);
     else
-        sr_conn_close(e, c, SR_CLOSED_WRITE);
+        sr_conn_close(e, c, x->broken ? SR_CLOSED_HOLD : SR_CLOSED_ERROR);
 }
 
 void sr_wscarrier_gone(sr_websocket *ws)

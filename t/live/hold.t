@@ -17,6 +17,8 @@ my %PAGE = (
     '/poll'     => [ 'Grip-Hold' => 'response', 'Grip-Channel' => 'a', 'Grip-Timeout' => 1, 'X-Own' => 'yes' ],
     '/bad'      => [ 'Grip-Hold' => 'bogus', 'Grip-Channel' => 'a' ],
     '/long'     => [ 'Grip-Hold' => 'stream', 'Grip-Channel' => 'a' x 65536 ],
+    '/gzip'     => [ 'Grip-Hold' => 'stream', 'Grip-Channel' => 'a', 'Content-Encoding' => 'gzip' ],
+    '/md5'      => [ 'Grip-Hold' => 'stream', 'Grip-Channel' => 'a', 'Content-MD5' => 'x', 'Content-Encoding' => 'identity' ],
     '/leftover' => [ 'Grip-Channel' => 'a', 'grip-status' => 4 ],
 );
 sub {
@@ -37,7 +39,7 @@ sub {
         $writer->close;
         }
         if $path =~ m{\A/writer};
-    return [ 204, [ @$head[ 2 .. $#$head ] ], [] ] if $env->{QUERY_STRING} eq '204';
+    return [ $1, [ @$head[ 2 .. $#$head ] ], [] ] if $env->{QUERY_STRING} =~ /\A([23]04)\z/;
     return [ 200, $head, ["hello\n"] ];
 }
 APP
@@ -73,12 +75,19 @@ subtest 'its fields' => sub {
     is $server->ask('GET /leftover')->header('Grip-Channel'), undef, 'nor without Grip-Hold';
     is $server->ask('GET /leftover')->header('Grip-Status'),  undef, 'whatever they are';
     is $server->ask('HEAD /stream')->status,                  200,   'HEAD is not held';
-    is $server->ask('GET /stream?204')->status,               204,   'nor is what has no body';
-    for my $path (qw(/bad /long)) {
+    for my $path (qw(/bad /long /stream?204 /gzip)) {
         is $server->ask("GET $path")->status, 500, "$path is a fault of the application";
     }
     ok $server->wait_log(qr/GET \/bad .*Grip-Hold is neither stream nor response/), 'which is logged';
     ok $server->wait_log(qr/GET \/long .*the Grip fields have more than 12 KiB/),   'with its reason';
+    ok $server->wait_log(qr/GET \/stream\?204 .*a status that has no body/),        'a stream needs a body';
+    ok $server->wait_log(qr/GET \/gzip .*do not compress it/),
+        'and one whose bytes are those that are published';
+    $client = $server->connect;
+    $client->send( request('GET /md5') );
+    my $head = text( $client, qr/hello\n/ );
+    like $head,   qr/^Content-Encoding: identity\r$/m, 'which is the same';
+    unlike $head, qr/^Content-MD5/mi,                  'the checksum is that of the beginning';
 };
 
 subtest 'bodies of all kinds' => sub {
@@ -112,11 +121,42 @@ subtest 'a response that waits' => sub {
     my $answer = $client->ask('GET /poll');
     is $answer->body, "hello\n", 'the response of the application, after its timeout';
     cmp_ok time - $before, '>=', 1, 'not earlier';
-    is $answer->header('X-Own'),                     'yes',        'with its fields';
-    is $client->ask('GET /')->status,                200,          'the connection is kept';
+    is $answer->header('X-Own'),      'yes', 'with its fields';
+    is $client->ask('GET /')->status, 200,   'the connection is kept';
+    for my $status ( 204, 304 ) {
+        $before = time;
+        is $client->ask("GET /poll?$status")->status, $status, "$status says that there is nothing new";
+        cmp_ok time - $before, '>=', 1, 'after the timeout';
+    }
     is $server->ask('GET /writer/poll')->body,       "one\ntwo\n", 'of a writer';
     is length $server->ask('GET /large/poll')->body, 300_000,      'a large one is sent at once';
     is held()->{response},                           0,            'nothing is held';
+};
+
+subtest 'a client that has ended its side' => sub {
+    for my $case (
+        [ tcp  => q(),     qw(--half-closed refuse) ],
+        [ tcp  => 'hello', qw(--half-closed serve) ],
+        [ unix => 'hello' ]
+        )
+    {
+        my ( $kind, $body, @options ) = @$case;
+        my $path   = File::Temp->newdir;
+        my @listen = $kind eq 'unix' ? ( '--listen', "unix:$path/socket" ) : ();
+        my $other  = start_server( $APP, qw(--hold --workers 1), @listen, @options );
+        my $client = $other->connect;
+        $client->send( request('GET /poll') );
+        ok until_true( 5, sub { $other->board->{held}{response} == 1 } ), "held ($kind @options)";
+        $client->finish;
+        my $got = $client->some( 10_000, 3 );
+        like $got, $body ? qr/\r\n\r\n$body\n\z/ : qr/\A\z/, $body ? 'is answered' : 'is taken for gone';
+        is $other->board->{held}{response}, 0, 'and held no longer';
+        $client = $other->connect;
+        $client->send( request('GET /stream') );
+        ok until_true( 5, sub { $other->board->{held}{stream} == 1 } ), 'a stream';
+        $client->close;
+        ok until_true( 5, sub { $other->board->{held}{stream} == 0 } ), 'whose client is gone';
+    }
 };
 
 subtest 'a client that asks for it' => sub {
@@ -144,7 +184,9 @@ subtest '--hold-per-client' => sub {
     is $limited->ask('GET /stream')->status,                   503, 'another one is refused';
     is $limited->ask('GET /poll')->status,                     503, 'whatever it is';
     is $limited->board->{totals}{refusals}{'hold-per-client'}, 2,   'and counted';
-    is $limited->ask('GET /')->status,                         200, 'other requests are not';
+    ok $limited->wait_log(qr/warn: --hold-per-client \(2\) reached: \d requests? \w+ answered with 503/),
+        'which the log says';
+    is $limited->ask('GET /')->status, 200, 'other requests are not';
     $held[0]->close;
     ok until_true( 5, sub { $limited->board->{held}{stream} == 1 } ), 'one is gone';
     is $limited->ask('GET /poll')->status, 200, 'there is a place again';

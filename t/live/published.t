@@ -143,8 +143,9 @@ subtest 'A client that does not read' => sub {
             return $server->board->{totals}{hold_slow};
         }
     );
-    is $server->board->{totals}{hold_slow}, 1, 'is closed, and counted';
-    is held($server),                       2, 'the others stay';
+    is $server->board->{totals}{hold_slow},             1, 'is closed, and counted';
+    is $server->board->{totals}{closed}{'hold-buffer'}, 1, 'by its reason';
+    is held($server),                                   2, 'the others stay';
 };
 
 subtest 'A publisher that is killed' => sub {

@@ -48,7 +48,7 @@ subtest 'a snapshot' => sub {
         },
         closed => {
             map { $_ => 0 }
-                qw(after-response application body-timeout client error header-timeout keepalive-timeout max-temp-file-size
+                qw(after-response application body-timeout client error header-timeout hold-buffer keepalive-timeout max-temp-file-size
                 proxy-protocol refused room stop tls-handshake write-timeout)
         },
         floods => {

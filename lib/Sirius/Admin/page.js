@@ -20,6 +20,7 @@ const REASONS = {
     application: 'taken over by the application',
     'proxy-protocol': 'invalid PROXY header',
     'tls-handshake': 'TLS handshake failed',
+    'hold-buffer': 'held, and too slow',
     'max-temp-file-size': 'slowest, to make room for files',
     error: 'error',
 };

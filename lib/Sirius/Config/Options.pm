@@ -305,7 +305,7 @@ my @TABLE = (
     [ 'hold-buffer', 'bytes', 64 << 10, { min => 0, max => 1 << 30 },
         'Close a held connection whose client is further behind with reading' ],
     [ 'hold-per-client', 'count', 0, { min => 0, max => 1_000_000 },
-        'Limit the number of held connections of one client address; others are answered with 503. 0: no limit' ],
+        'Limit the number of held connections of one client address, in each edge (--edges); others are answered with 503. 0: no limit' ],
     [ 'websocket', 'websocket', undef, { many => 1, value => 'PREFIX' },
         'With --hold, hold the WebSockets of requests whose path begins with PREFIX: the application is told of events by requests
         (default: any path, but only for pages of the same origin; with PREFIX, / too, the application looks at Origin). Other requests

@@ -48,6 +48,9 @@ my @TROUBLES = (
     [   connections => warn => '--max-connections ({max_connections}) reached: {request} answered with 503, '
             . 'because no other connection was idle'
     ],
+    [   'hold-per-client' => warn =>
+            '--hold-per-client ({hold_per_client}) reached: {request} answered with 503'
+    ],
     [ body => info => '--max-body ({max_body}) exceeded: {request} answered with 413' ],
     [   'request-line' => info =>
             '--max-request-line ({max_request_line}) exceeded: {request} answered with 414'
