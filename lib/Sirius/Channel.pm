@@ -33,14 +33,20 @@ sub _ask {
     require Sirius::Control::Client;
     require Sirius::Control::Place;
     my $done = eval {
-        $path //= _of_worker() if !defined $ENV{SIRIUS_CONTROL};
-        $path = Sirius::Control::Place->choose( path => $path );
+        $path //= $ENV{SIRIUS_CONTROL} // _of_worker();
+        die
+            "its server has no control socket (--control none, or --workers 0), so only its workers can publish\n"
+            if Sirius::Control::Place->is_none($path);
+        my $loads = Sirius::Worker->can('loads');
+        $path = Sirius::Control::Place->choose( own => $loads && Sirius::Worker->$loads, path => $path );
         Sirius::Control::Client->new( $path, PATIENCE )->publish($_) for @packed;
         1;
     };
     return if $done;
-    my $why = $@;
-    return ref $why ? $why->{text} : $why =~ s/\s+\z//r;
+    my $why  = $@;
+    my $text = ref $why ? $why->{text} : $why =~ s/\s+\z//r;
+    $text =~ s/(?:with --pid, or )?(by|use) --control PATH/$1 control => PATH/;
+    return $text =~ s/\A--control /control /r;
 }
 
 # A WebSocket gets the same as a stream, as text where that is possible
@@ -152,7 +158,8 @@ True: then ends the streams and WebSockets of the channel.
 =item control
 
 The path of the control socket (default: C<SIRIUS_CONTROL> of the environment, or that of the only server that can be found; see
-L<Sirius::Control::Place>). Within the server it is not needed.
+L<Sirius::Control::Place>). Within the server, and in commands of C<--beside>, it is not needed: with C<--hold> and C<--control> the server
+sets SIRIUS_CONTROL.
 
 =item formats
 

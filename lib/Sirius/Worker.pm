@@ -37,8 +37,21 @@ my ( $serving, $beside );
 # Where a worker tells its generation why it ends
 my $report;
 
+# The application is being loaded: a server with a socket in the usual place is another one
+my $loads;
+
 # Of --control
 my $socket;
+
+# With --hold: this process and those that it starts are of the server with these settings, and publish to no other
+sub belong {
+    my ( $class, $conf, %how ) = @_;
+    return if !$conf->{hold};
+    my $path = $conf->{workers} ? $conf->{control} // '' : 'none';
+    $ENV{SIRIUS_CONTROL} = $path if length $path;    ## no critic (RequireLocalizedPunctuationVars)
+    $loads = $how{loads};
+    return;
+}
 
 # Before anything listens: a file that ends with another value than the application is a common mistake
 sub check_app {
@@ -105,6 +118,9 @@ sub in_child {
     return 1;
 }
 
+# Whether the application is being loaded
+sub loads { return $loads }
+
 # The number for --max-connections. By default all descriptors, except some for the application, its log,
 # database and temporary files
 sub max_connections {
@@ -135,6 +151,7 @@ sub run {
     $beside      = $self->{beside};
     $report      = $self->{report};
     $socket      = $self->{conf}{control};
+    $self->belong( $self->{conf} );
     my $memory = Sirius::OS::Memory->watch;
 
     # empty as while the application is loaded: CGI.pm, for one, takes them for parameters of a request
@@ -393,6 +410,13 @@ An application that calls C<exit> ends the process; its client gets a 500 first.
 
 =head1 METHODS
 
+=head2 belong
+
+  Sirius::Worker->belong( $conf, loads => 1 );
+
+With C<--hold>: this process is one of the server with these settings. C<SIRIUS_CONTROL> is set, also for what it starts, to the path of
+C<--control> if that is given, and to C<none> with C<--workers 0>. C<loads>: until the next call the application is being loaded.
+
 =head2 check_app
 
   my $app = Sirius::Worker->check_app($app);
@@ -427,6 +451,10 @@ The C<%SIG> handlers for L</SIGNALS>. They may be installed before L</run>: what
 
 For handlers of signals: false in the process that runs the worker. A child that the application has forked is ended by the
 signal.
+
+=head2 loads
+
+Whether the application is being loaded, as L</belong> was told.
 
 =head2 max_connections
 

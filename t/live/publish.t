@@ -170,6 +170,44 @@ SKIP: {
     is error( \&publish, @{ $_->[0] } ), "Sirius::Channel->publish: $_->[1]", $_->[1] for @wrong;
 };
 
+subtest 'Another server of the same user' => sub {
+    mkdir "$dir/run", oct 700;
+    mkdir "$dir/own", oct 700;
+    my $other = do {
+        local $ENV{XDG_RUNTIME_DIR} = "$dir/run";
+        start_server( $APP, qw(--hold --workers 1) );
+    };
+    my $say     = 'print eval { Sirius::Channel->publish( a => 1 ) } ? "published" : $@';
+    my $program = "$^X -I$root/blib/lib -I$root/blib/arch -MSirius::Channel -e '$say'";
+    my $app     = <<"APP";
+use Sirius::Channel;
+my \$loading = eval { Sirius::Channel->publish( a => 1 ) } ? 'published' : \$@;
+my \$program = <<'PROGRAM';
+$program
+PROGRAM
+sub { [ 200, [], [ shift->{PATH_INFO} eq '/loading' ? \$loading : scalar qx(\$program) ] ] }
+APP
+    local $ENV{XDG_RUNTIME_DIR} = "$dir/own";
+    my $none  = qr/its server has no control socket/;
+    my @cases = (
+        [ [ '--control' => $path ],  qr/no server is listening/, qr/\Apublished\z/, 4 ],
+        [ [ '--control' => 'none' ], $none,                      $none,             0 ],
+        [ [], qr/no server found/, qr/\Apublished\z/, 4 ],
+    );
+    for my $case (@cases) {
+        my ( $options, $loading, $later, $count ) = @$case;
+        my $server = start_server( $app, qw(--hold --workers 1 --edges 2),
+            @$options, '--beside' => "job=$program; sleep 100" );
+        like $server->ask('GET /loading')->body, $loading, "while the application loads (@$options)";
+        like $server->ask('GET /')->body,        $later,   'a program that it runs';
+        ok $server->wait_log(qr/^job\[\d+\]: .*${\ ( $count ? 'published' : $none ) }/m), '--beside'
+            if !$count;
+        reaches( $server, $count, 'a program that it runs, and --beside' );
+        $server->stop;
+    }
+    is counts($other), '0 0', 'the other one gets nothing';
+};
+
 subtest 'Who may publish' => sub {
     plan skip_all => 'only root can become somebody else' if $>;
     my $server = server(qw(--workers 1));

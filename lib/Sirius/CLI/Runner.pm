@@ -84,7 +84,8 @@ sub locate_app {
     my $load = _in( $dir, sub { $self->SUPER::locate_app(@args) } );
     return sub {
         my ( $app, @with ) = ( undef, @_ );
-        $self->_renew_env if $self->{dev};
+        $self->_renew_env                                   if $self->{dev};
+        Sirius::Worker->belong( $self->{conf}, loads => 1 ) if $self->{conf};
         $self->_load_modules;
         return $app if eval {
             my $here = sub {

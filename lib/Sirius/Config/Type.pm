@@ -217,6 +217,7 @@ sub _octal {
 sub _path {
     my ( $value, $row ) = @_;
     _string($value);
+    return $value if $row->{socket} && $value eq 'none';
     die "'$value' is an address, not the path of a unix socket: write ./$value for a file of that name\n"
         if $row->{socket} && Sirius::Config::Address->is_no_path($value);
     die "'$value' is a directory\n" if -d $value;
@@ -322,7 +323,9 @@ sub _warm_up {
 sub _websocket {
     my $value    = shift;
     my @prefixes = ref $value ? @$value : $value;
-    return ['off'] if grep { $_ eq 'off' } @prefixes;
+    my @off      = grep { $_ eq 'off' } @prefixes;
+    die "'off' and a path contradict each other: give one of them\n" if @off && @off < @prefixes;
+    return ['off']                                                   if @off;
     for (@prefixes) {
         die "'$_' is not the beginning of a path: write /chat, or off\n" if !m{\A/[!-~]*\z} || /[?#]/;
     }

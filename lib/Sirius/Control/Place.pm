@@ -17,15 +17,13 @@ use constant {
     STALE_MAX  => 64,         # sockets that servers which were killed have left behind, removed at a start
 };
 
-my $NAME = qr{sirius-([1-9]\d{0,9})[.]control};
-
 # Servers that this user may control, by their sockets in the usual places: of each the path, the PID and the user
 sub all {
     my %found;
     for my $path ( _listening(), map { _left_in($_) } _folders() ) {
         my $uid = ( lstat $path )[4];
         next if !defined $uid || !-S _ || $> && $uid != $>;
-        my ($named) = $path =~ /$NAME\z/;
+        my ($named) = $path =~ /${\ _name() }\z/;
         my ( $fault, $pid ) = _asked($path);
         next if $fault || !defined $pid && !_is_of( $named, $uid );
         $found{$path} //= { path => $path, pid => ( $pid || $named ) + 0, uid => $uid };
@@ -40,7 +38,7 @@ sub choose {
     my $path = $given{path} // $ENV{SIRIUS_CONTROL};
     return $path if !defined $given{pid} && length( $path // '' ) && $path ne NONE;
     my @all = $class->all;
-    my @its = defined $given{pid} ? grep { $_->{pid} == $given{pid} } @all : _ours(@all);
+    my @its = defined $given{pid} ? grep { $_->{pid} == $given{pid} } @all : _ours( $given{own}, @all );
     return $its[0]{path} if @its == 1;
     my $list = join ', ', map { $class->words($_) } @its ? @its : @all;
     die "there are @{[ scalar @its ]} servers ($list): choose one with --pid, or by --control PATH\n" if @its;
@@ -124,7 +122,8 @@ sub _is_private {
 sub _left_in {
     my $folder = shift;
     opendir my $dir, $folder or return;
-    my @names = grep {/\A$NAME\z/} readdir $dir;
+    my $name  = _name();
+    my @names = grep {/\A$name\z/} readdir $dir;
     closedir $dir;
     return map {"$folder/$_"} @names;
 }
@@ -132,22 +131,25 @@ sub _left_in {
 # Wherever they are, in this network: the folder of a unit is known to nobody else. A socket that took its path by a rename
 # (Sirius::Listen::Unix) has the name from before here
 sub _listening {
-    my @paths;
+    my ( $name, @paths ) = _name();
     for my $row ( map { [ split ' ', $_, 8 ] } split /\n/, Sirius::OS::Proc->text('/proc/net/unix') ) {
         next if @$row < 8 || $row->[3] !~ /\A[0-9A-Fa-f]+\z/ || !( hex $row->[3] & ACCEPTS );
-        push @paths, $1 if $row->[7] =~ m{\A(/.*/$NAME)(?:[.]\d+)?\z}s;
+        push @paths, $1 if $row->[7] =~ m{\A(/.*/$name)(?:[.]\d+)?\z}s;
     }
     return @paths;
 }
 
+# A sub, as something may be published while perl destroys what is left
+sub _name { return qr{sirius-([1-9]\d{0,9})[.]control} }
+
 # Of several, the one that this process descends from: a job of --beside, or a child of the application
 sub _ours {
-    my @all = @_;
-    return @all if @all < 2;
+    my ( $only, @all ) = @_;
+    return @all if @all < 2 && !$only;
     my ( $pid, %above ) = ($$);
     $above{$pid} = 1 while ( $pid = Sirius::OS::Proc->parent($pid) ) > 1 && !$above{$pid};
     my @ours = grep { $above{ $_->{pid} } } @all;
-    return @ours ? @ours : @all;
+    return @ours || $only ? @ours : @all;
 }
 
 # Servers that were killed leave theirs behind
@@ -196,7 +198,7 @@ Of each server its C<path>, C<pid> and C<uid>.
 
   my $path = Sirius::Control::Place->choose( path => $option, pid => $pid );
 
-The path that was given, or is in C<SIRIUS_CONTROL>; else that of the only server, of the one that this process descends from, or of the one with this PID. Dies with a text otherwise.
+The path that was given, or is in C<SIRIUS_CONTROL>; else that of the only server, of the one that this process descends from, or of the one with this PID. With C<own> it is only one that this process descends from. Dies with a text otherwise.
 
 =head2 is_none
 

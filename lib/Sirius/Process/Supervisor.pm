@@ -335,6 +335,7 @@ sub _equip {
     my ( $self, $companions, %state ) = @_;
     my $conf = $self->{conf};
     weaken( my $own = $self );
+    Sirius::Worker->belong($conf);
     $self->{companions} = Sirius::Process::Companions->new(
         ( map { $_ => $self->{$_} } qw(loop privileges reaper) ),
         changed  => sub { $own->_companions_changed },
