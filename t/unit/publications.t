@@ -55,6 +55,20 @@ is $all->publish( $items[5] ), undef, 'it reads again';
 is_deeply $two->{got},   [ @items[ 0 .. 5 ] ], 'and has all, in order';
 is_deeply [ $all->due ], [],                   'nothing waits any more';
 
+my $most = 0;
+{
+    no warnings 'redefine';
+    my $pass = Place->can('pass');
+    local *Place::pass = sub {
+        my $now = descriptors();
+        $most = $now if $now > $most;
+        return $pass->(@_);
+    };
+    is $all->publish( (@items) x 20 ), undef, 'many at once';
+}
+cmp_ok $most, '<=', $before + 2, 'one after the other';
+for my $place ( $one, $two ) { $place->{got} = [ @items[ 0 .. 5 ] ] }
+
 $two->{reads} = 0;
 my $large = item( 'x' x 1_000_000 );
 my $count = 0;

@@ -49,17 +49,18 @@ sub publish {
         return 'edge ' . $place->pid . " does not read: $number publications wait for it"
             if $bytes > BYTES_MAX || $number > NUMBER_MAX;
     }
-    my @files;
-    for my $packed (@packed) {
-        push @files,
-            _file($packed) // return $!{EINVAL}
+    my $file;
+    for my $packed (@packed) {    # one after the other, as there may be thousands
+        $file
+            = _file($packed) // return $!{EINVAL}
             ? 'an item is malformed, or of another version of Sirius'
             : "cannot create a file in memory: $!";
     }
-    for my $place (@running) {
-        my $waiting = $self->{waiting}{ $place->pid } ||= [];
-        for my $number ( 0 .. $#packed ) {
-            push @$waiting, \$packed[$number] if @$waiting || !_pass( $place, $files[$number] );
+    for my $packed (@packed) {
+        $file = _file($packed) if @packed > 1;
+        for my $place (@running) {
+            my $waiting = $self->{waiting}{ $place->pid } ||= [];
+            push @$waiting, \$packed if @$waiting || !_pass( $place, $file );
         }
     }
     return $self->act;
