@@ -66,6 +66,8 @@ subtest 'Values' => sub {
     is conf( max_rss      => '200m' )->{max_rss},     200 * 2**20,        'memory';
     is conf( max_lifetime => '1h' )->{max_lifetime},  3600,               'time';
     is conf( pid          => 'a/../b' )->{pid},       getcwd . '/a/../b', 'a whole path';
+    is conf( control      => 'none' )->{control},     'none',             'no socket';
+    is conf( control      => './none' )->{control},   getcwd . '/none',   'a file of that name';
     is conf( chdir        => '/' )->{chdir},          '/',                'a directory';
     is conf( user         => 'root' )->{user},        'root',             'a user';
     is conf( user         => 12_345 )->{user},        12_345,             'the number of one';
@@ -169,15 +171,16 @@ subtest 'Wrong values' => sub {
         [ workers => '',     q('' is not a number of workers) ],
         [ workers => -1,     q(-1 is too small: the minimum is 0) ],
         [ workers => 10_000, q(10000 is too large: the maximum is 4096) ],
-        [ workers             => '9' x 40, q(is not a number of workers) ],
-        [ workers             => "1\n",    q(is not a number of workers) ],
-        [ backlog             => 0,        q(0 is too small: the minimum is 1) ],
-        [ 'max-body'          => '10x',    q('10x' is not a size) ],
-        [ 'max-body'          => -1,       q('-1' is not a size) ],
-        [ 'max-header-fields' => 257,      q(257 is too large: the maximum is 256) ],
-        [ 'write-timeout'     => 'soon',   q('soon' is not a time) ],
-        [ 'write-timeout'     => 0,        q(0 is too small: the minimum is 0.01) ],
-        [ keepalive           => 'maybe',  qq('maybe' is not a boolean: use 1 or 0\n) ],
+        [ workers             => '9' x 40,    q(is not a number of workers) ],
+        [ workers             => "1\n",       q(is not a number of workers) ],
+        [ backlog             => 0,           q(0 is too small: the minimum is 1) ],
+        [ 'max-body'          => '10x',       q('10x' is not a size) ],
+        [ 'max-body'          => -1,          q('-1' is not a size) ],
+        [ 'max-header-fields' => 257,         q(257 is too large: the maximum is 256) ],
+        [ 'write-timeout'     => 'soon',      q('soon' is not a time) ],
+        [ 'websocket'     => [ 'off', '/a' ], q('off' and a path contradict each other: give one of them) ],
+        [ 'write-timeout' => 0,               q(0 is too small: the minimum is 0.01) ],
+        [ keepalive       => 'maybe',         qq('maybe' is not a boolean: use 1 or 0\n) ],
         [   'preload-app' => 'app.psgi',
             q('app.psgi' is not a boolean: use 1 or 0; with plackup, write --preload-app=1)
         ],
@@ -379,6 +382,12 @@ subtest 'Without effect beside others' => sub {
         [ 'keepalive-timeout'      => qr/--max-keepalive-reqs 1/,          keepalive_timeout => 5, max_keepalive_reqs => 1 ],
         [ ''                       => qr//, keepalive_timeout => 5, max_keepalive_reqs => 2 ],
         [ ''                       => qr//, keepalive_timeout => 0 ],
+        [ 'hold-buffer'            => qr/no --hold is given/,              hold_buffer => 5 ],
+        [ 'hold-per-client'        => qr/no --hold is given/,              hold_per_client => 5 ],
+        [ 'websocket'              => qr/no --hold is given/,              websocket => '/a' ],
+        [ 'websocket-ping'         => qr/no --hold is given/,              websocket_ping => 5 ],
+        [ 'websocket-rate'         => qr/--websocket off/,                 hold => 1, websocket => 'off', websocket_rate => 5 ],
+        [ ''                       => qr//, hold => 1, websocket => '/a', websocket_rate => 5, hold_buffer => 5 ],
         [ 'body-timeout'           => qr/--body-rate 0/,                   body_rate => 0, body_timeout => 5 ],
         [ ''                       => qr//, body_rate => 0, timeout => 5 ],
         [ 'timeout'                => qr/--body-timeout and --write-timeout are given/, timeout => 5, body_timeout => 6, write_timeout => 7 ],

@@ -54,7 +54,7 @@ my @ROWS = (
             type  => 'string',
             value => 'FORMAT',
             text  =>
-                'With publish: what STDIN is: http-stream, http-response or ws-message (default: http-stream)'
+                'With publish: what STDIN is: http-stream, http-response or ws-message (default: http-stream and ws-message)'
         },
         { name => 'id', type => 'string', value => 'ID', text => 'With publish: the id of the item' },
         {   name  => 'prev-id',
@@ -106,18 +106,21 @@ sub synopsis { return '[options] COMMAND' }
 # What goes to the channel, in the form of an item
 sub _format {
     my $self = shift;
-    my $name = $self->given('format') // 'http-stream';
-    $self->wrong("--format: '$name' is unknown: use http-stream, http-response or ws-message")
-        if !grep { $_ eq $name } @FORMATS;
+    my $only = $self->given('format');
+    $self->wrong("--format: '$only' is unknown: use http-stream, http-response or ws-message")
+        if defined $only && !grep { $_ eq $only } @FORMATS;
     return if $self->given('close') && POSIX::isatty(0);
     binmode STDIN;
     my $bytes = do { local $/ = undef; readline STDIN }
         // '';
     return if $self->given('close') && !length $bytes;
-    return $name => { body => $bytes } if $name eq 'http-response';
-    my $is_text = Sirius::Channel::Item->is_utf8($bytes);
-    return $name =>
-        { content => $bytes, $name eq 'ws-message' ? ( type => $is_text ? 'text' : 'binary' ) : () };
+    my %format = (
+        'http-response' => { body    => $bytes },
+        'http-stream'   => { content => $bytes },
+        'ws-message'    =>
+            { content => $bytes, type => Sirius::Channel::Item->is_utf8($bytes) ? 'text' : 'binary' },
+    );
+    return map { $_ => $format{$_} } $only // qw(http-stream ws-message);
 }
 
 # Items that are packed: what is to be sent, then what is to be closed
@@ -254,8 +257,8 @@ many messages were published since there is one.
 
 =item B<publish> I<CHANNEL>
 
-Sends what is on STDIN to all held connections that listen to I<CHANNEL>, as L<Sirius::Channel> does. It returns when the server has passed
-it on to its edges.
+Sends what is on STDIN to the streams and WebSockets that listen to I<CHANNEL>, as L<Sirius::Channel> does. It returns when the server has
+passed it on to its edges, whether anybody listens or not: see B<channels>.
 
 =back
 
@@ -277,8 +280,9 @@ Connect to the control socket at I<PATH> (default: the environment variable C<SI
 
 =item B<--format> I<FORMAT>
 
-With B<publish>: who gets the bytes, and as what. C<http-stream>, the default: streams, as they are. C<http-response>: responses that are
-held, as their body, with status 200. C<ws-message>: WebSockets, as a text message, or as a binary one if they are not UTF-8.
+With B<publish>: who gets the bytes, and as what. C<http-stream>: streams, as they are. C<ws-message>: WebSockets, as a text message, or as
+a binary one if they are not UTF-8. C<http-response>: responses that are held, as their body, with status 200. By default streams and
+WebSockets get them.
 
 =item B<--id> I<ID>, B<--prev-id> I<ID>
 

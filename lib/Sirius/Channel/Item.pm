@@ -103,7 +103,7 @@ sub _field {
     die "'http-response' headers: '$name' has no value\n" if !defined $value;
     die "'http-response' headers: '$name' contains a control character\n"
         if $value =~ /[\x00-\x08\x0a-\x1f\x7f]/;
-    return "$name: $value\r\n";
+    return $name =~ /\Agrip-/i ? q() : "$name: $value\r\n";    # as of a response of the application
 }
 
 sub _message {

@@ -19,6 +19,9 @@ my @TABLE = (
     [   [qw(spawn-interval err-respawn-interval)] =>
             sub { return _command(@_) ? () : _alone('no worker is started')->(@_) }
     ],
+    [   [ qw(hold-buffer hold-per-client websocket websocket-max-message websocket-rate
+            websocket-ping) ] => \&_hold
+    ],
     [ [qw(admin-public)]                     => _without( 'admin',   'no --admin is given' ) ],
     [ [qw(warm-up-required warm-up-workers)] => _without( 'warm-up', 'no --warm-up is given' ) ],
     [ [qw(warm-up-workers)]                  => _alone('the warm-up is in the process that serves') ],
@@ -100,6 +103,13 @@ sub _ciphers {
 sub _command {
     my $conf = shift;
     return defined $conf->{access_log} && $conf->{access_log} =~ /\A\|/;
+}
+
+sub _hold {
+    my ( $conf, undef, $key ) = @_;
+    return 'no --hold is given' if !$conf->{hold};
+    return                      if $key !~ /\Awebsocket_/ || ( $conf->{websocket} || [''] )->[0] ne 'off';
+    return 'with --websocket off the server speaks no WebSocket';
 }
 
 sub _http2 {
