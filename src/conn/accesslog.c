@@ -67,7 +67,10 @@ static sr_logoutcome outcome_of(const sr_engine *e, const sr_exchange *x, bool a
         .body_bytes = sent - head,
         .total_ns = x->ready_at ? e->now - x->ready_at : 0,
         .queue_ns = given ? x->given_at - x->ready_at + x->before_ns : -1,
-        .app_ns = given ? (back_at > x->given_at ? back_at : e->now) - x->given_at : -1,
+        .app_ns = !given                  ? -1
+                  : back_at > x->given_at ? back_at - x->given_at
+                  : held < 0              ? e->now - x->given_at
+                                          : 0, /* less than a millisecond, as which held_at counts */
         .aborted = aborted,
         .kept = c->state == SR_CONN_STREAMS || (c->state == SR_CONN_FLUSH && !c->close_after),
         .nth = c->requests ? c->requests - 1 : 0,

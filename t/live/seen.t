@@ -31,7 +31,7 @@ delete $ENV{SIRIUS_CONTROL};
 
 my $server = start_server( $APP, qw(--hold --workers 2 --edges 2 --control),
     $path, '--admin', "127.0.0.1:$admin", '--access-log', "$dir/access.log",
-    '--access-log-format', '%m %U %>s %{messages}x %{held}D %D' );
+    '--access-log-format', '%m %U %>s %{messages}x %{held}D %D %{app}D' );
 
 sub ctl {
     my @args = @_;
@@ -111,20 +111,24 @@ subtest 'The access log' => sub {
     $server->ask('GET /');
     my @lines;
     until_true( 20, sub { 11 == ( @lines = split /\n/, Sirius::Test::Server::slurp("$dir/access.log") ) } );
-    is scalar( grep {m{\AGET /stream/news(?:/caf\\xe9)? 200 4 \d+ \d+\z}} @lines ), 7,
+    is scalar( grep {m{\AGET /stream/news(?:/caf\\xe9)? 200 4 \d+ \d+ \d+\z}} @lines ), 7,
         'streams with all messages'
         or diag join "\n", @lines;
-    is scalar( grep {m{\AGET /response/b 201 1 \d+ \d+\z}} @lines ), 3,
+    is scalar( grep {m{\AGET /response/b 201 1 \d+ \d+ \d+\z}} @lines ), 3,
         'responses with that which has answered them';
-    is scalar( grep {m{\AGET / 200 - - \d+\z}} @lines ), 1, 'others have no value';
-    is_deeply [ grep { my ( $held, $all ) = /(\d+) (\d+)\z/; defined $held && $held > $all } @lines ], [],
-        'a part of the whole time';
+    is scalar( grep {m{\AGET / 200 - - \d+ \d+\z}} @lines ), 1, 'others have no value';
+    is_deeply [
+        grep { my ( $held, $all, $app ) = /(\d+) (\d+) (\d+)\z/; defined $held && $held + $app > $all }
+            @lines ], [],
+        'a part of the whole time, which is none in the application';
 };
 
 subtest 'A WebSocket' => sub {
     my $ws = Sirius::Test::WebSocket->new( $server->address, path => '/ws' );
     is $ws->next, 'text one', 'what the application sends';
     like ctl('channels'), qr/^ws +1 +0$/m, 'its channel';
+    my $said = qx(echo one | $^X -Mblib=$root $root/bin/sirius ctl --control $path publish ws 2>&1);
+    is $ws->next, "text one\n", "what sirius ctl publishes: $said";
     Sirius::Channel->publish( ws => 'two', close => 1, control => $path );
     is $ws->next, 'text two', 'what is published';
     $ws->all;
@@ -135,7 +139,7 @@ subtest 'A WebSocket' => sub {
             @lines = grep {m{ /ws 101 }} split /\n/, Sirius::Test::Server::slurp("$dir/access.log");
         }
     );
-    like $lines[0], qr{\AGET /ws 101 2 \d+ \d+\z}, 'a line at its end';
+    like $lines[0], qr{\AGET /ws 101 3 \d+ \d+ -\z}, 'a line at its end';
 };
 
 subtest 'Many channels' => sub {
