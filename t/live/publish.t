@@ -205,6 +205,12 @@ APP
         reaches( $server, $count, 'a program that it runs, and --beside' );
         $server->stop;
     }
+    {
+        local $ENV{SIRIUS_CONTROL} = 'none';
+        local $ENV{PERL5LIB}       = join ':', "$root/blib/lib", "$root/blib/arch", $ENV{PERL5LIB} || ();
+        like qx(echo 1 | $^X $root/bin/sirius ctl publish a 2>&1), qr/publish: SIRIUS_CONTROL is none/,
+            'sirius ctl of a server without a socket';
+    }
     is counts($other), '0 0', 'the other one gets nothing';
 };
 

@@ -195,6 +195,10 @@ subtest 'Errors' => sub {
     is error( $_->[0] ), "$_->[1]\n", encode_utf8( $_->[1] ) for @wrong;
 };
 
+unlike packed(
+    { channel => 'a', 'http-response' => { headers => { 'Grip-Hold' => 'stream', A => 1 }, body => 'x' } } ),
+    qr/grip/i, 'Grip fields are for no client';
+
 subtest 'A reason like the content of the stream' => sub {
     my $item = packed( {
         channel       => 'a',

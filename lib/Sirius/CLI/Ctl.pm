@@ -127,6 +127,8 @@ sub _format {
 sub _items {
     my ( $self, $channel ) = @_;
     $self->wrong('publish: the channel is missing') if !length( $channel // '' );
+    $self->wrong('publish: SIRIUS_CONTROL is none, as in programs of a server without a control socket')
+        if ( $ENV{SIRIUS_CONTROL} // '' ) eq 'none' && !grep { defined $self->given($_) } qw(control pid);
     require Sirius::Channel::Item;
     my @formats = $self->_format;
     my %named   = map { defined $self->given($_) ? ( $_ => $self->given($_) ) : () } qw(id prev-id);
