@@ -104,13 +104,15 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     x->keep_alive = r->keep_alive;
     x->wants_close = !r->keep_alive;
     x->ready_at = e->now;
-    x->interim_pending = c->out != NULL;
+    if (c->out) /* a bit is not written for nothing: that takes five instructions */
+        x->interim_pending = true;
     x->owed = true;
     x->sent_from = c->sent;
     *task = (sr_task){.exchange = x, .request = r, .base = view.at, .body_fd = -1};
     if (e->config.trusted.n)
         task->forwarded = sr_client_forwarded(e, x, r, view.at);
-    x->proxied = x->trusted || r->proxied;
+    if (x->trusted || r->proxied)
+        x->proxied = true;
     e->intake.current = c;
     e->intake.in_scratch = in_scratch;
     e->intake.view = view;
