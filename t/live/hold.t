@@ -134,6 +134,7 @@ subtest 'a response that waits' => sub {
 };
 
 subtest 'a client that has ended its side' => sub {
+    http1_only('with HTTP/2 that is the end of all streams');
     for my $case (
         [ tcp  => q(),     qw(--half-closed refuse) ],
         [ tcp  => 'hello', qw(--half-closed serve) ],
