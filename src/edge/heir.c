@@ -477,10 +477,10 @@ static int take(sr_edge *ed)
 
 void sr_heir_greet(int fd, uint32_t holds)
 {
-    greeting all = ours;
-    all.holds = holds;
+    struct iovec iov[] = {{(void *)(uintptr_t)&ours, offsetof(greeting, holds)}, {&holds, sizeof holds}};
+    const struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
     /* the pair is empty, so this never waits; if the old edge has gone, that is an event */
-    ssize_t n = send(fd, &all, sizeof all, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)n;
 }
 
