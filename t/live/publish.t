@@ -299,8 +299,9 @@ subtest 'Publishers that are killed' => sub {
         syswrite $fh, $request, $end;
         close $fh;
     }
-    ok publish( a => 'x', control => $path ), 'the control socket goes on';
     my ($now) = split q( ), counts($server);
+    ok publish( a => 'x', control => $path ), 'the control socket goes on';
+    reaches( $server, $now += 2, 'to both edges' );
     is $server->ask('GET /many/100000/10')->body, 'published', 'and the next worker in that place';
     reaches( $server, $now + 20, 'whose items are whole' );
     unlike $server->log, qr/invalid message/, 'no worker broke a rule';
