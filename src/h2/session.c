@@ -489,7 +489,8 @@ bool sr_session_send(sr_engine *e, sr_conn *c)
 {
     sr_session *s = c->session;
     uint64_t before = c->sent;
-    if (e->draining || e->says_close || e->retiring)
+    /* Not at says_close: clients let a request fail that they were about to send, and here load balancers still send some */
+    if (e->draining || e->retiring)
         sr_session_drain(e, c);
     sr_link_remove(&c->due);
     if (s->stalls)

@@ -202,7 +202,7 @@ for my $round ( 1 .. $ROUNDS ) {
         my %end   = load_end($load);
         my %begun = begun();
         for my $name ( sort keys %end ) {
-            is_deeply $end{$name}{bad}, [], "$name: no request has failed";
+            is_deeply $end{$name}{bad}, [], "$name: no request has failed" or diag $net->log( $pid{$name} );
             cmp_ok $end{$name}{good}, '>', 100, "$name: of many";
         }
         is_deeply [ grep { total( $begun{$_} ) > 1 } sort keys %begun ], [], 'none was served twice';

@@ -159,4 +159,29 @@ subtest 'the end of the server' => sub {
     $server->stop;
 };
 
+# A client of HTTP/2 may let a request fail that it was about to send on a connection of which it hears that it ends. So it hears that
+# when the load balancer has gone elsewhere
+subtest '--drain-delay ends no connection before it is over' => sub {
+    $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN, qw(--workers 2 --drain-delay 600) );
+    my $client = Sirius::Test::HTTP2->new( $server->address )->greet;
+    $client->open( 1, 'GET /' );
+    is $client->await( 'HEADERS', 1 )->{status}, 200, 'a connection is kept';
+    $server->signal('TERM');
+    my $plain = $server->address;
+    ok until_true( 10, sub { Sirius::Test::Client->new($plain)->ask('GET /')->closes } ),
+        'responses of HTTP/1.1 say close';
+    my @seen;
+    $client->open( 3, 'GET /' );
+
+    while ( my $frame = $client->frame ) {
+        push @seen, $frame->{type};
+        last if $frame->{stream} == 3 && $frame->{type} eq 'HEADERS';
+    }
+    is $seen[-1],                       'HEADERS', 'a stream is answered';
+    is scalar( grep {/GOAWAY/} @seen ), 0,         'without GOAWAY';
+    $server->signal('TERM');
+    is unpack( 'N', $client->await('GOAWAY')->{payload} ), 0x7fffffff, 'which comes when the delay ends';
+    $server->stop;
+};
+
 done_testing;
