@@ -194,7 +194,7 @@ and 500 otherwise.
 
 =head1 SEE ALSO
 
-L<sirius>, L<Plack::Handler::Sirius>, L<PSGI>, L<plackup>.
+L<Sirius::Manual>, L<sirius>, L<Plack::Handler::Sirius>, L<PSGI>, L<plackup>.
 
 =head1 LICENSE
 

@@ -158,7 +158,7 @@ True: then ends the streams and WebSockets of the channel.
 =item control
 
 The path of the control socket (default: C<SIRIUS_CONTROL> of the environment, or that of the only server that can be found; see
-L<Sirius::Control::Place>). Within the server, and in commands of C<--beside>, it is not needed: with C<--hold> and C<--control> the server
+L<Sirius::CLI::Ctl>). Within the server, and in commands of C<--beside>, it is not needed: with C<--hold> and C<--control> the server
 sets SIRIUS_CONTROL.
 
 =item formats

@@ -53,7 +53,7 @@ Sirius::LogFormat - access log lines in the format language of Apache's LogForma
   my $own = Sirius::LogFormat->new(
       '%h %{ms}Tms %z %{HTTP_X_FORWARDED_FOR|REMOTE_ADDR}Z',
       char_handlers  => { z => sub { my ( $env, $res ) = @_; return $env->{'myapp.user'} } },
-      block_handlers => { Z => sub { my ( $block, $env ) = @_; ... } },
+      block_handlers => { Z => sub { my ( $block, $env ) = @_; return ( grep {defined} @$env{ split /\|/, $block } )[0] } },
   );
 
 =head1 DESCRIPTION

@@ -621,7 +621,7 @@ microseconds to 137 seconds, with 4 buckets for each doubling; C<p50>, C<p90>, C
 
   my ( $count, $errno ) = @{ $board->troubles->{tempfile} };
 
-Returns the events that L<Sirius::Process::Alerts> reports to the operator, by name: how often each has happened, and the last errno, or 0.
+Returns the events that the error log reports to the operator, by name: how often each has happened, and the last errno, or 0.
 
 =head2 waiting
 
@@ -644,6 +644,6 @@ Returns or sets the number of workers that the server is to have.
 
 =head1 SEE ALSO
 
-L<Sirius::Process::Supervisor>, L<Sirius::Worker>.
+L<Sirius::Manual>.
 
 =cut

@@ -176,7 +176,7 @@ Sirius::WebSocket - WebSockets for an application that blocks
   my $echo = Sirius::WebSocket->new(
       on_open    => sub { my ($ws) = @_; $ws->accept; $ws->subscribe('news') },
       on_message => sub { my ( $ws, $text, $is_binary ) = @_; $ws->send("echo $text") },
-      on_close   => sub { my ( $ws, $code, $reason ) = @_; ... },
+      on_close   => sub { my ( $ws, $code, $reason ) = @_; warn "closed: $code $reason\n" },
   );
 
   builder {

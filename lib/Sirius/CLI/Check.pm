@@ -214,10 +214,14 @@ line on STDERR names it, and nothing else has been checked.
 
 =head1 METHODS
 
-The methods of L<Sirius::CLI::Command>.
+=head2 run
+
+  exit Sirius::CLI::Check->run(@ARGV);
+
+Runs the command with these words, and returns its exit status.
 
 =head1 SEE ALSO
 
-L<sirius>, L<Sirius::CLI::Command>, L<Plack::Middleware::Lint>.
+L<sirius>, L<Plack::Middleware::Lint>.
 
 =cut

@@ -218,9 +218,13 @@ Sirius::CLI::Ctl - sirius ctl: control a running server
 
 =head1 DESCRIPTION
 
-Connects to the control socket of a server: of C<--control> or C<SIRIUS_CONTROL>, else of the only server that can be found
-(L<Sirius::Control::Place>), or the one with the PID of C<--pid>. Only root and the user of the server may use the
-socket (see L<Sirius::Control::Server>). The command needs no PID and sends no signal, so it cannot affect an unrelated process.
+Connects to the control socket of a server: of C<--control> or C<SIRIUS_CONTROL>, else of the only server that can be found, or the one
+with the PID of C<--pid>. A user finds his own servers, and root all. Only root and the user of the server may use the socket. The command
+needs no PID and sends no signal, so it cannot affect an unrelated process.
+
+A server without C<--control> has its socket, F<sirius-PID.control>, in the first of these directories that belongs to its user and to which
+nobody else may write: the first one of C<RUNTIME_DIRECTORY>, which systemd sets for a unit; C<XDG_RUNTIME_DIR>; F</run> for root; else
+F<sirius-UID> in the directory for temporary files, which it makes with mode 0700. If there is none, it has no socket.
 
 =head1 COMMANDS
 
@@ -323,10 +327,14 @@ Print a summary of commands and options, and exit.
 
 =head1 METHODS
 
-The methods of L<Sirius::CLI::Command>.
+=head2 run
+
+  exit Sirius::CLI::Ctl->run(@ARGV);
+
+Runs the command with these words, and returns its exit status.
 
 =head1 SEE ALSO
 
-L<sirius>, L<Sirius::Control::Client>, L<Sirius::Control::Server>, L<Sirius::CLI::Command>.
+L<sirius>.
 
 =cut

@@ -35,7 +35,7 @@ C<sirius dev> serves an application while somebody works on it, at L<http://loca
 those of the group "Development". Stop it with Ctrl-C. It also stops when its terminal is closed, unless it was started with L<nohup(1)>.
 
 Without a name it takes the application of the directory: F<app.psgi>, F<bin/app.psgi> (of C<dancer2 gen>), another file F<*.psgi> with
-C<-I lib> (of C<catalyst.pl>), or a program of Mojolicious (F<script/my_app>, F<myapp.pl>); see L<Sirius::Dev::Project>.
+C<-I lib> (of C<catalyst.pl>), or a program of Mojolicious (F<script/my_app>, F<myapp.pl>).
 
 If port 5000 is in use, it takes the next one that is free, and says so, unless a port is given by C<--port>, C<--listen> or the variable
 C<PORT>.
@@ -100,12 +100,13 @@ variable C<NO_COLOR> is set. With C<--access-log> that log is written instead.
 
 In the environment C<development>, which is the default, an exception of the application is shown in the browser and on the terminal: the
 places in the application with the lines around them, calls in the code of frameworks, Plack and the server folded, and the request with its
-parameters (L<Sirius::Dev::Trap>). If a framework answers with status 500 by itself, its response stays, and the terminal shows the
+parameters. If a framework answers with status 500 by itself, its response stays, and the terminal shows the
 exception. L<Plack::Middleware::Lint> checks the application, as with L<plackup>. C<--no-default-middleware> turns both off; so does another
 environment.
 
 In pages the names of files open an editor, if C<--editor> or the variables C<VISUAL>, C<EDITOR> and C<TERM_PROGRAM> say which
-(L<Sirius::Dev::Editor>): C<SIRIUS_EDITOR=vscode>, or a URL such as C<vscode://file/%f:%l>.
+(C<SIRIUS_EDITOR=vscode>): C<vscode>, C<vscode-insiders>,
+C<vscodium>, C<cursor>, C<idea>, C<zed>, C<sublime> or C<emacs>, or a URL such as C<vscode://file/%f:%l>.
 
 =head2 What the application prints
 
@@ -114,7 +115,12 @@ STDOUT is written at once, without a buffer.
 =head2 Reloading the browser
 
 With C<--live-reload> the server adds a script to HTML pages, which loads the page again when the code has changed. When only style
-sheets have changed, it replaces these, and the page stays as it is. See L<Sirius::Dev::LiveReload> for what is changed in a response, and for pages with a Content-Security-Policy.
+sheets have changed, it replaces these, and the page stays as it is.
+
+It adds one line to each response of the type C<text/html> that is not compressed, and removes its length, ETag, date and digests. Parts of
+pages that scripts ask for stay as they are. A Content-Security-Policy must allow the script and its connection, which come from the same
+server: C<script-src 'self'; connect-src 'self'> is enough. With a policy of nonces or hashes alone the browser refuses the script, and
+says so in its console; nothing else changes.
 
 =head2 Defaults
 
@@ -130,10 +136,10 @@ C<sirius --reload> (C<-r>) and C<-R PATHS> do the same with the defaults of C<si
 
   my $runner = Sirius::CLI::Dev->runner;
 
-The L<Sirius::CLI::Runner> of the command.
+The object that reads the options and serves, a L<Plack::Runner>.
 
 =head1 SEE ALSO
 
-L<sirius>, L<Sirius::Dev::Session>.
+L<sirius>.
 
 =cut

@@ -354,7 +354,19 @@ this command, which as root comes before all others on the CPU while it takes sa
 Samples are taken of workers that run a request. A worker that waits (for a database, a socket, a lock, a child, a timer) is counted apart
 from one that computes or wants to. The first label of each stack is the request: its method and path, in which numbers and other IDs are
 C<*>. The last one may be a sub in C, such as C<DBI::st::execute (XS)>, or a function of perl, such as C<CORE::match (C)>.
-L<Sirius::Profile::Samples> explains all labels.
+The labels:
+
+  Shop::sum lib/Shop.pm:30    a sub, with the file and the line where it is
+  JSON::XS::encode (XS)       a sub in C
+  CORE::match (C)             a function of perl itself: regular expressions, sort, input and output, sleep ...
+  (eval) (eval 3):1           a string that is evaluated
+  (require) lib/Shop.pm:3     a file that is loaded
+  (sort block), (regex code), (format)
+  (signal handler), (tie), (overload), (destroy), (warn handler), (die handler): why perl calls the sub that follows
+  (main program) app.psgi:3   code in no sub
+  (server)                    code of the server, for this request
+  (moved)                     frames further in changed too fast to be read
+  ...                         frames further out, of a deep stack
 
 No name is guessed. What changes so fast that it can't be read as a whole is shown as far as it is certain, and then C<(moved)>; the number of these
 is told. What is not seen: a sub in C that has called a sub of Perl, threads other than the main one, and programs that the application has
@@ -440,10 +452,14 @@ Print a summary of commands and options, and exit.
 
 =head1 METHODS
 
-The methods of L<Sirius::CLI::Command>.
+=head2 run
+
+  exit Sirius::CLI::Profile->run(@ARGV);
+
+Runs the command with these words, and returns its exit status.
 
 =head1 SEE ALSO
 
-L<sirius>, L<Sirius::Profile::Collector>, L<Sirius::OS::Sampler>, L<Sirius::CLI::Command>.
+L<sirius>.
 
 =cut

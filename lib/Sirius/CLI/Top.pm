@@ -318,8 +318,8 @@ Sirius::CLI::Top - sirius top: watch a running server in a terminal
 
 =head1 DESCRIPTION
 
-Shows the figures of the status page (L<Sirius::Admin::App>), updated every 2 seconds, until C<q> or Ctrl-C is pressed. Without an
-address it asks the only server of the user, at its control socket (L<Sirius::Control::Place>); that need not have an admin port.
+Shows the figures of the status page, updated every 2 seconds, until C<q> or Ctrl-C is pressed. Without an
+address it asks the only server of the user, at its control socket; that need not have an admin port.
 
   Sirius 0.01, shop.psgi on web1, PID 4711, up 66 min, 14:02:11, rates over 2.0 s
   State        Serving, one request has been running for 12 s
@@ -431,10 +431,14 @@ While the figures are on the screen, a server that stops answering is asked agai
 
 =head1 METHODS
 
-The methods of L<Sirius::CLI::Command>.
+=head2 run
+
+  exit Sirius::CLI::Top->run(@ARGV);
+
+Runs the command with these words, and returns its exit status.
 
 =head1 SEE ALSO
 
-L<sirius>, L<Sirius::CLI::Ctl>, L<Sirius::CLI::Command>, L<Sirius::Admin::Port>, L<Sirius::Admin::App>.
+L<sirius>, L<Sirius::CLI::Ctl>.
 
 =cut

@@ -92,6 +92,8 @@ Sirius::Channel::Remote - publishes through a server of GRIP, such as Pushpin
 
 =head1 SYNOPSIS
 
+  use Sirius::Channel::Remote;
+
   my $remote = Sirius::Channel::Remote->new('http://127.0.0.1:5561');
   $remote->publish( { channel => 'news', formats => { 'http-stream' => { content => "data: hello\n\n" } } } );
 
@@ -102,6 +104,8 @@ For L<Sirius::Channel>, when GRIP_URL of the environment says that another serve
 =head1 METHODS
 
 =head2 new
+
+  use Sirius::Channel::Remote;
 
   my $remote = Sirius::Channel::Remote->new($url);
 

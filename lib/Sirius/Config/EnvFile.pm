@@ -117,7 +117,7 @@ return and a tab; C<\">, C<\\>, C<\$> and C<\`> stand for the second character, 
 may have several lines, as keys do. Nothing is expanded: C<$HOME> is these five characters. Of two lines with one name the later
 one holds, and so it is with two files.
 
-A wrong line is an error (L<Sirius::Config::Options/fail>) that names the file and the number of the line, and does not show the
+A wrong line is an error that names the file and the number of the line, and does not show the
 line.
 
 =head1 METHODS
@@ -134,6 +134,6 @@ Adds the variables that are not there yet. Returns for each of these where it wa
 
 =head1 SEE ALSO
 
-L<sirius>, L<Sirius::Config::Sources>.
+L<sirius>.
 
 =cut

@@ -179,9 +179,7 @@ Sirius::Control::Place - where servers listen that were given no control socket,
 
 =head1 DESCRIPTION
 
-A server without C<--control> has its socket, F<sirius-PID.control>, in the first of these directories that belongs to its user and to which
-nobody else may write: the first one of C<RUNTIME_DIRECTORY>, which systemd sets for a unit; C<XDG_RUNTIME_DIR>; F</run> for root; else
-F<sirius-UID> in the directory for temporary files, which it makes with mode 0700. If there is none, it has no socket.
+L<Sirius::CLI::Ctl> says in which directory the socket of a server without C<--control> is.
 
 Sockets are found by F</proc/net/unix>, wherever they are, and by the names in these directories. A user sees those of his own servers, and
 root all. The PID is that of the process that listens, whatever the name of its socket. A server that was killed leaves its socket behind: nobody listens there, so it is not found, and a later start removes it.

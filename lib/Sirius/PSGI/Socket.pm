@@ -17,6 +17,17 @@ use IO::Socket::UNIX ();
 
 Sirius::PSGI::Socket - The socket of a request, for applications that take it over
 
+=head1 SYNOPSIS
+
+  sub {
+      my $env    = shift;
+      my $socket = $env->{'psgix.io'};
+      return sub {
+          print {$socket} "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nBy hand.\n";
+          close $socket;
+      };
+  };
+
 =head1 DESCRIPTION
 
 C<< $env->{'psgix.io'} >> is an L<IO::Socket::INET>, an L<IO::Socket::IP> or an L<IO::Socket::UNIX>, as the listener is. The

@@ -113,21 +113,7 @@ Sirius::Profile::Samples - a profile in memory: stacks, and how often each was s
 
 =head1 DESCRIPTION
 
-A stack is a list of labels, outermost first. The first one is the request, as C<GET /report>, or the process. The others are frames:
-
-  Shop::sum lib/Shop.pm:30    a sub, with the file and the line where it is
-  JSON::XS::encode (XS)       a sub in C
-  CORE::match (C)             a function of perl itself: regular expressions, sort, input and output, sleep ...
-  (eval) (eval 3):1           a string that is evaluated
-  (require) lib/Shop.pm:3     a file that is loaded
-  (sort block), (regex code), (format)
-  (signal handler), (tie), (overload), (destroy), (warn handler), (die handler): why perl calls the sub that follows
-  (main program) app.psgi:3   code in no sub
-  (server)                    code of the server, for this request
-  (moved)                     frames further in changed too fast to be read
-  ...                         frames further out, of a deep stack
-
-All are bytes, in which everything but printable ASCII is C<\xNN>. A semicolon in them becomes a comma.
+A stack is a list of labels, outermost first (L<Sirius::CLI::Profile>). All are bytes, in which everything but printable ASCII is C<\xNN>. A semicolon in them becomes a comma.
 
 A stack that waits (for a socket, a lock, a child, a timer ...) is counted apart from one that is on CPU or wants to be.
 

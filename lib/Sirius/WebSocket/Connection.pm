@@ -228,8 +228,12 @@ Sirius::WebSocket::Connection - a WebSocket, as its handlers see it during a req
 
 =head1 SYNOPSIS
 
-  on_open    => sub { my ($ws) = @_; $ws->accept; $ws->subscribe('room') },
-  on_message => sub { my ( $ws, $text ) = @_; $ws->send("echo $text") },
+  use Sirius::WebSocket;
+
+  my $app = Sirius::WebSocket->new(
+      on_open    => sub { my ($ws) = @_; $ws->accept; $ws->subscribe('room') },
+      on_message => sub { my ( $ws, $text ) = @_; $ws->send("echo $text") },
+  )->to_app;
 
 =head1 DESCRIPTION
 
