@@ -2,7 +2,7 @@
 #define FUZZ_H
 /*
  * fuzz: what the targets share. A target is one file with one FUZZ_TARGET; it takes any bytes, and aborts when
- * what came out is not what the headers of src/ promise. dev/fuzz builds each with libFuzzer; t/c/fuzz_replay.c
+ * what came out is not what the headers of src/ promise. dev/fuzz builds each with libFuzzer; xt/c/fuzz_replay.c
  * includes them all and replays fuzz/NAME.corpus.
  */
 #include <stdint.h>

@@ -3,7 +3,7 @@
 /*
  * moments: a whole edge in this process with clients and workers, in which everything happens when the program says so: a clock
  * that only it turns, workers that write the next record of a reply when they are told to, clients that read so many bytes,
- * and something that happens while the edge is about to send (moments_inside). t/c/moments.c goes through a table with it,
+ * and something that happens while the edge is about to send (moments_inside). xt/c/moments.c goes through a table with it,
  * fuzz/moments.c does anything in any order.
  *
  * The workers are src/worker itself, as xs/ calls it. A worker never waits here: a record for which there is no room, or whose

@@ -10,7 +10,7 @@
  * end; entry the request in a slot; holder which worker has it; presence whether its client is there; limits what ends a request before
  * its worker does; lanes holds requests of --lane back, lanerules says which; calls counts the calls of the application by path; slow reports requests that run for long; mend what workers may have spoiled; others the limits of all edges together;
  * heir connections that move to another edge; keys what TLS needs; stop the end; log the access log; publish items of workers and of the supervisor; report lines for the supervisor; text
- * how messages name a request; setup the command line. t/dist/floors.t has their order.
+ * how messages name a request; setup the command line. xt/dist/floors.t has their order.
  *
  * Owner: all structs here belong to the edge and to its one thread. An exchange whose request is in the
  * queue or with a worker has the number of the slot, and its connection is in SR_CONN_SERVING; the entry of the slot

@@ -19,7 +19,7 @@
  *   injected  how often it has happened; a test that does not check this could not fail
  * and the process that is meant (0: all), and by how many seconds the clock is wrong.
  *
- * What each test of t/faults requires: what was answered is complete; what can't be answered is refused or visibly cut off;
+ * What each test of xt/faults requires: what was answered is complete; what can't be answered is refused or visibly cut off;
  * no process spins; when the fault ends, the server serves again.
  *
  * If a function has two names, the 64-bit one is used (_FILE_OFFSET_BITS), as in Sirius.so. For glibc: __libc_malloc.

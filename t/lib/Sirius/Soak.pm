@@ -1,6 +1,6 @@
 package Sirius::Soak;
 
-# What dev/soak and its short forms in t/process have in common: a server with all its features in use, a
+# What dev/soak and its short forms in xt/process have in common: a server with all its features in use, a
 # crowd of clients, and what must be true at the end. Each finding is a test of Test::More.
 
 use strict;

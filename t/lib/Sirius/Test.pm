@@ -27,7 +27,7 @@ our @EXPORT
 $SIG{$_} ||= sub { exit 1 }
     for qw(HUP INT PIPE TERM);    # so that END runs and stops the servers
 
-sub corpus_file { return "$Sirius::Test::Server::ROOT/t/corpus/" . shift }
+sub corpus_file { return "$Sirius::Test::Server::ROOT/xt/corpus/" . shift }
 
 # Seconds that the code has taken
 sub elapsed(&) {
@@ -88,13 +88,13 @@ sub left_out {
     return 1;
 }
 
-# Runs these tests, files below t/, as they are with this variable in the environment
+# Runs these tests, files below xt/, as they are with this variable in the environment
 sub runs_with {
     my ( $variable, @tests ) = @_;
     local $ENV{$variable} = 1;
     for my $test (@tests) {
         open my $out, '-|', $^X, '-I', "$Sirius::Test::Server::ROOT/t/lib",
-            "$Sirius::Test::Server::ROOT/t/$test"
+            "$Sirius::Test::Server::ROOT/xt/$test"
             or die "$test: $!";
         my @line = readline $out;
         close $out;
@@ -109,7 +109,7 @@ sub _note_left_out {
     my ( $name, $reason ) = @_;
     return if !defined $ENV{SIRIUS_TEST_LEFT_OUT};
     open my $out, '>>', $ENV{SIRIUS_TEST_LEFT_OUT} or die "$ENV{SIRIUS_TEST_LEFT_OUT}: $!";
-    my $file = $0 =~ s{.*?\b(?=t/)}{}r;
+    my $file = $0 =~ s{.*?\b(?=x?t/)}{}r;
     syswrite $out, "$file: $name: $reason\n";
     return;
 }
@@ -157,7 +157,7 @@ sub start_server {
 }
 
 # The result of a conversation, a string or a pattern, as it is over HTTP/2 with dev/test --h2: the connection may go on behind what is
-# refused, and a malformed request may have its stream reset instead (RFC 9113 8.1.1). t/http2/refusals.t says which does
+# refused, and a malformed request may have its stream reset instead (RFC 9113 8.1.1). xt/http2/refusals.t says which does
 sub outcome {
     my $want = shift;
     return $want if !$Sirius::Test::Client::H2;

@@ -1,7 +1,7 @@
 package Sirius::Test::Attacks;
 
 # What hostile clients of HTTP/2 do, as a table: of each attack the frames, and how the server has to end it. All are bounded in count
-# and time. For t/http2/attacks.t, and for dev/attack, which measures what a normal client notices of them.
+# and time. For xt/http2/attacks.t, and for dev/attack, which measures what a normal client notices of them.
 
 use strict;
 use warnings;

@@ -1,7 +1,7 @@
 package Sirius::Test::Live;
 
 # An application with event streams, long polling and WebSockets, and what clients see of it. The same behind Pushpin
-# (t/deploy/pushpin.t) and under --hold (t/live/handler.t).
+# (xt/deploy/pushpin.t) and under --hold (xt/live/handler.t).
 #
 #   my $live = Sirius::Test::Live->new( address => $address, server => $server, publish => sub { my $item = shift; ... } );
 #   $live->streams;

@@ -2,7 +2,7 @@ package Sirius::Test::Server;
 
 # A server under test, with a process group of its own, on port 0, with STDERR in a file. It is stopped or
 # killed at the end in any case. SIRIUS_TEST_WRAP in the environment is a command that runs it, such as
-# valgrind; then all waiting may take ten times as long.
+# valgrind; then all waiting may take ten times as long. SIRIUS_TEST_PATIENCE says how many times as long otherwise (1).
 
 use strict;
 use warnings;
@@ -23,7 +23,7 @@ our $ROOT = do {
 };
 
 my @wrap = split q( ), $ENV{SIRIUS_TEST_WRAP} || '';
-my $slow = @wrap ? 10 : 1;
+my $slow = ( @wrap ? 10 : 1 ) * ( $ENV{SIRIUS_TEST_PATIENCE} || 1 );
 $Sirius::Test::Client::PATIENCE *= $slow;
 
 my %running;

@@ -1,7 +1,7 @@
 package Sirius::Test::Snippets;
 
 # Runs configurations of proxies, as the documentation and deploy/ have them, before a server under test: addresses, ports and
-# users are replaced, and nothing else. See t/proxy/hostile.t.
+# users are replaced, and nothing else. See xt/proxy/hostile.t.
 
 use strict;
 use warnings;

@@ -1,0 +1,160 @@
+# sirius dev: the log of requests, and pages that are told of new code
+use strict;
+use warnings;
+use File::Temp;
+use FindBin;
+use lib "$FindBin::Bin/../../t/lib";
+use POSIX ();
+use Test::More;
+use Sirius::Test;
+use Sirius::Test::Dev;
+use Sirius::Test::HTTP2;
+use Sirius::Test::Terminal;
+
+my $PAGE = <<'APP';
+sub {
+    my $env  = shift;
+    my $path = $env->{PATH_INFO};
+    my $html = [ 'Content-Type' => 'text/html; charset=utf-8' ];
+    return [ 404, [ 'Content-Type' => 'text/plain' ], ['no'] ] if $path eq '/missing';
+    return [ 200, [ @$html, 'Content-Length' => 44, ETag => '"a"' ], [ '<html><body>', 'one</BODY>', '<!-- </body> --></html>' ] ] if $path eq '/list';
+    return [ 200, $html, ['a part'] ] if $path eq '/part';
+    return [ 200, [ 'Content-Type' => 'application/json' ], ['{}'] ] if $path eq '/json';
+    return [ 200, [ @$html, 'Content-Encoding' => 'gzip' ], ['packed</body>'] ] if $path eq '/gzip';
+    if ( $path eq '/stream' ) {
+        return sub {
+            my $w = shift->( [ 200, $html ] );
+            $w->write($_) for '<html>', '<body>', 'streamed</body>';
+            $w->close;
+        };
+    }
+    if ( $path eq '/handle' ) {
+        open my $fh, '<', \'<html><body>from a handle</body></html>' or die;
+        return [ 200, [ @$html, 'Content-Length' => 39 ], $fh ];
+    }
+    return [ 200, [ 'Content-Type' => 'text/plain' ], ['text'] ];
+};
+APP
+
+subtest 'the log of requests' => sub {
+    my $dev = Sirius::Test::Dev->start( $PAGE, '--workers', 1 );
+    like $dev->log, qr{listening on http://localhost:\d+/$}m, 'the address is a link';
+    $dev->ask('GET /a%20path?x=1');
+    $dev->ask('POST /missing');
+    ok $dev->wait_log(qr{^\d\d:\d\d:\d\d GET  /a%20path\?x=1 200 [\d.]+ ms(?: \(waited [\d.]+ ms\))?$}m),
+        'method, path, status, time'
+        or diag $dev->log;
+    ok $dev->wait_log(qr{^\d\d:\d\d:\d\d POST /missing 404 }m), 'another';
+    $dev->save( 'app.psgi', "select undef, undef, undef, 0.2;\n$PAGE" );
+    ok $dev->wait_log(qr/generation 2: \S*app\.psgi changed/), 'a change';
+    $dev->ask('GET /waits');
+    ok $dev->wait_log(qr{GET  /waits 200 \d+ ms \(waited \d+ ms\)$}m),
+        'and the time that a request has waited'
+        or diag $dev->log;
+    $dev->stop;
+    $dev = Sirius::Test::Dev->start( $PAGE, '--access-log', '-' );
+    $dev->ask('GET /x');
+    ok until_true( 10, sub { $dev->output =~ m{"GET /x HTTP/1\.1" 200} } ), '--access-log: that one';
+    unlike $dev->log, qr{GET  /x}, 'instead';
+    $dev->stop;
+};
+
+subtest 'colours' => sub {
+    require Sirius::Dev::RequestLog;
+    my $log = Sirius::Dev::RequestLog->new( colours => 1 );
+    for my $case ( [ 200 => 32 ], [ 301 => 36 ], [ 404 => 33 ], [ 500 => '1;31' ] ) {
+        my ( $status, $code ) = @$case;
+        like $log->line("GET / HTTP/1.1\t$status\t1500\t0\t+"), qr/\e\[${code}m$status\e\[0m 1\.5 ms\z/,
+            "status $status";
+    }
+    unlike + Sirius::Dev::RequestLog->new->line("GET / HTTP/1.1\t200\t1500\t5000\t+"), qr/\e/,
+        'none where none are wanted';
+};
+
+# sirius dev in a terminal of its own, which is closed. STDERR is a file, so that it can be read then
+sub close_terminal {
+    my ( $dir, $how ) = @_;
+    my $terminal = Sirius::Test::Terminal->open or plan skip_all => "/dev/ptmx: $!";
+    my $pid      = $terminal->run( sub {
+        my $root = $Sirius::Test::Server::ROOT;
+        open STDOUT, '>',  "$dir/$$" or POSIX::_exit(126);
+        open STDERR, '>&', \*STDOUT  or POSIX::_exit(126);
+        $SIG{HUP}      = $how eq 'nohup' ? 'IGNORE' : 'DEFAULT';    # whatever the tests were started with
+        $ENV{PERL5LIB} = join ':', "$root/blib/lib", "$root/blib/arch", $ENV{PERL5LIB} || ();
+        exec $^X, "$root/bin/sirius", qw(dev --port 0 --workers 1), "$dir/app.psgi";
+    } );
+    my $log = sub { Sirius::Test::Server::slurp("$dir/$pid") };
+    ok until_true( 30, sub { -e "$dir/$pid" && $log->() =~ /listening on/ } ), 'it serves';
+    $terminal->close;
+    return ( $pid, $log );
+}
+
+subtest 'the terminal is closed' => sub {
+    my $dir = File::Temp->newdir;
+    spew( "$dir/app.psgi", $PAGE );
+    my ( $pid, $log ) = close_terminal( $dir, 'shell' );
+    ok until_true( 30, sub { waitpid( $pid, POSIX::WNOHANG() ) == $pid } ), 'the server ends'
+        or kill KILL => $pid;
+    is $?, 0, 'as with Ctrl-C';
+    like $log->(), qr/stopping at once: HUP .*, and the terminal is closed;/, 'and says why';
+    ( $pid, $log ) = close_terminal( $dir, 'nohup' );
+    ok until_true( 30, sub { $log->() =~ /reload started as generation \d+: HUP/ } ),
+        'HUP is a reload with nohup';
+    kill TERM => $pid;
+    waitpid $pid, 0;
+    is $?, 0, 'the server ends when it is told to';
+};
+
+subtest '--live-reload with --enable-http2' => sub {
+    my $dev = Sirius::Test::Dev->start( $PAGE, qw(--workers 1 --live-reload --enable-http2) );
+    ok $dev->wait_log(qr/--enable-http2 has no effect: with --live-reload /), 'it is said';
+    my $raw = Sirius::Test::HTTP2->new( $dev->address )->greet;
+    like $raw->receive(10), qr{\AHTTP/1[.]1 505 }, 'and pages have connections of their own';
+    $dev->stop;
+};
+
+subtest '--live-reload' => sub {
+    my $dev    = Sirius::Test::Dev->start( $PAGE, qw(--workers 1 --live-reload) );
+    my $script = qr{<script src="/__sirius/live\.js\?[\w.]+"></script>};
+    my $list   = $dev->ask('GET /list');
+    like $list->body, qr{\A<html><body>one</BODY><!-- $script\n</body> --></html>\z},
+        'before the last </body>';
+    unlike $dev->log, qr/before the fork/, 'the socket of the server itself is not one of the application';
+    is $list->header('Content-Length'), length $list->body, 'with its length';
+    is $list->header('ETag'),           undef,              'it is not what the ETag says';
+    like $dev->ask('GET /stream')->body, qr{\A<html><body>streamed</body>$script\z}, 'after what is streamed';
+    like $dev->ask('GET /handle')->body, qr{\A<html><body>from a handle</body></html>$script\z},
+        'after what is read';
+    like $dev->ask('GET /part')->body, qr{\Aa part$script\z}, 'a page without an end';
+    is $dev->ask( 'GET /part', $_ )->body, 'a part', "not with $_"
+        for 'X-Requested-With: XMLHttpRequest', 'Sec-Fetch-Dest: empty', 'HX-Request: true';
+    is $dev->ask('GET /json')->body,                      '{}',               'not in JSON';
+    is $dev->ask('GET /gzip')->body,                      'packed</body>',    'not in what is packed';
+    is $dev->ask('HEAD /list')->header('Content-Length'), length $list->body, 'HEAD: the same';
+    like $dev->ask('GET /__sirius/live.js?1')->header('Content-Type'), qr{javascript}, 'the script';
+
+    my @pages = map { $dev->connect } 1 .. 3;
+    $_->send( request('GET /__sirius/live') ) for @pages;
+    my $told = qr/text\/event-stream.*event: generation\ndata: ([\w.]+)\n\n/s;
+    my %heard;
+    my $hears = sub {
+        my ( $page, $pattern ) = @_;
+        return until_true( 20, sub { $heard{$page} .= $page->some( 1, 0.1 ); $heard{$page} =~ $pattern } );
+    };
+    ok $hears->( $_, $told ), 'an open page' for @pages;
+    is $dev->ask('GET /')->body, 'text', 'occupies no worker';
+    $dev->save( 'app.psgi', "die 'broken';\n" );
+    ok $hears->( $_, qr/(?:^data: .*?){2}\n\n\z/ms ), 'is told of broken code' for @pages;
+    like $dev->ask( 'GET /', 'Accept: text/html' )->body, $script, 'whose page has the script, too';
+    $dev->save( 'app.psgi', $PAGE );
+    ok $hears->( $_, qr/(?:^data: .*?){3}\n\n\z/ms ), 'and of good code' for @pages;
+    my @ids = $heard{ $pages[0] } =~ /^data: (\S+)$/mg;
+    is scalar keys %{ { map { $_ => 1 } @ids } }, 3, 'by different names';
+    unlike $dev->log, qr/__sirius/, 'nothing of it is in the log';
+    is $dev->ask( 'GET /__sirius/live', 'Sec-Fetch-Site: cross-site' )->status, 403,
+        'not for pages of others';
+    is $dev->ask('POST /__sirius/live')->status, 405, 'only for GET';
+    $dev->stop;
+};
+
+done_testing;

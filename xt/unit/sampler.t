@@ -1,0 +1,379 @@
+# The stack of a process that was not forked for it, and neither helps nor notices (xs/sampler.c)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../../t/lib";
+use Errno      qw(ESRCH);
+use File::Copy ();
+use File::Temp ();
+use List::Util ();
+use POSIX      ();
+use Sirius::OS::Sampler;
+use Sirius::Test;
+use Test::More;
+use Time::HiRes qw(clock_gettime sleep time);
+
+my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+chmod 0755, "$dir" or die $!;
+my %running;
+END { my $status = $?; kill KILL => keys %running; waitpid $_, 0 for keys %running; $? = $status }
+
+# PID of a perl of its own, from another exec: its addresses are others
+sub perl_of {
+    my ( $code, @with ) = @_;
+    my $file = spew( "$dir/program", $code );
+    my $pid  = fork // die "fork: $!";
+    if ( !$pid ) {
+        exec { $with[0] // $^X } $with[0] // $^X, $file or POSIX::_exit(1);
+    }
+    $running{$pid} = 1;
+    return $pid;
+}
+
+sub ended {
+    my $pid = shift;
+    delete $running{$pid};
+    kill KILL => $pid;
+    waitpid $pid, 0;
+    return;
+}
+
+# As soon as it runs perl
+sub sampler_of {
+    my $pid = shift;
+    my $sampler;
+    until_true(
+        20,
+        sub {
+            Sirius::Test::Server::slurp("/proc/$pid/cmdline") =~ /program\0\z/
+                or return;    # it is no fork of ours any more
+            $sampler = eval { Sirius::OS::Sampler->new($pid) };
+        }
+    );
+    return $sampler;
+}
+
+#<<< each: a program that stops at a call of sleep, and the labels of its stack
+my @CASES = (
+    [ 'subs, blocks, loops and eval' => <<'CODE', 'Shop::outer s:3', 'Shop::__ANON__[s:4] s:4', 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop;
+for (1) { outer() }
+sub outer { for my $x (1) { eval { my $code = anon(); $code->() } } }
+sub anon { return sub { if ($_[0] || 1) { my $n = sleep 300; 1 } } }
+CODE
+    [ 'string eval, require' => <<'CODE', 'Shop::outer s:3', '(require) Late.pm:2', '(eval) (eval):2', 'Shop::inner s:4', 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop; outer();
+sub outer { my $t = qq{#line 2 "Late.pm"\npackage Late;eval "1;\nShop::inner()";\n1};
+    local @INC = ( sub { my @l = split /^/, $t; sub { $_ = shift @l; defined } } ); require Late }
+sub inner { my $n = sleep 300; 1 }
+CODE
+    [ 'a block and a sub of sort' => <<'CODE', 'Shop::outer s:2', '(sort block) s:2', 'Shop::by s:3', 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop; outer();
+sub outer { my @s = sort { my @t = sort by 2, 1; 0 } 2, 1; 1 }
+sub by { my $n = sleep 300; 1 }
+CODE
+    [ 'tie, overload, DESTROY' => <<'CODE', 'Shop::outer s:2', '(tie)', 'Shop::FETCH s:3', '(overload)', 'Shop::text s:4', '(destroy)', 'Shop::DESTROY s:5', 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop; use overload '""' => 'text'; outer();
+sub outer { tie my $t, 'Shop'; my $v = $t; 1 } sub TIESCALAR { bless [] }
+sub FETCH { my $v = "$_[0]"; 1 }
+sub text { my $o = bless {}; undef $o; 'x' }
+sub DESTROY { my $n = sleep 300; 1 }
+CODE
+    [ 'code in a pattern' => <<'CODE', 'Shop::outer s:2', '(regex code) s:2', 'Shop::found s:3', 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop; outer();
+sub outer { my $c = 0; 'aaa' =~ /^(?:a(?{ $c++; found() if $c == 2 }))*$/; 1 }
+sub found { my $n = sleep 300; 1 }
+CODE
+    [ 'a signal handler, a handler of warnings' => <<'CODE', 'Shop::outer s:2', '(signal handler)', 'Shop::handler s:3', '(warn handler)', 'Shop::warned s:4', 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop; $SIG{USR1} = \&handler; $SIG{__WARN__} = \&warned; outer();
+sub outer { kill USR1 => $$; my $n = 0; $n++ while $n < 1e9 }
+sub handler { warn "x\n"; 1 }
+sub warned { my $n = sleep 300; 1 }
+CODE
+    [ 'recursion' => <<'CODE', ('Shop::deep s:2') x 4, 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop; deep(3);
+sub deep { my $n = shift; $n ? deep($n - 1) : sleep 300 }
+CODE
+    [ 'subs in C: by name, by method' => <<'CODE', 'Shop::outer s:2', 'Time::HiRes::usleep (XS)' ],
+#line 1 "s"
+package Shop; use Time::HiRes; outer();
+sub outer { Time::HiRes::usleep(300e6); 1 }
+CODE
+    [ 'a method in C' => <<'CODE', 'Shop::outer s:2', 'Time::HiRes::usleep (XS)' ],
+#line 1 "s"
+package Shop; use Time::HiRes; @Num::ISA = 'Time::HiRes'; outer();
+sub outer { my $o = bless [], 'Num'; $o->usleep; 1 }
+CODE
+    [ 'a sub in C that calls back' => <<'CODE', 'Shop::outer s:2', 'Shop::__ANON__[s:2] s:2', 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop; use List::Util 'first'; outer();
+sub outer { my $f = first { my $n = sleep 300; 1 } 1, 2; 1 }
+CODE
+    [ 'subs without a name' => <<'CODE', 'Shop::outer /a b/My app.pm:2', 'Shop::__ANON__[My app.pm:2] /a b/My app.pm:2', 'Shop::__ANON__[(eval):2] (eval):2', 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop; my $in = eval qq{\nsub { my \$n = sleep 300; 1 }}; outer();
+#line 2 "/a b/My app.pm"
+sub outer { my $f = sub { my $n = $in->(); 1 }; $f->(); 1 }
+CODE
+    [ 'names of any bytes' => <<'CODE', 'Shop::a\x0ab,\xe2\x98\xba s:2', 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop; use Sub::Util; my $named = Sub::Util::set_subname( "Shop::a\nb,\x{263a}",
+    sub { my $n = sleep 300; 1 } ); $named->();
+CODE
+);
+#>>>
+
+for my $case (@CASES) {
+    my ( $name, $code, @want ) = @$case;
+    my $sampler = sampler_of( my $pid = perl_of($code) );
+    my ( $labels, $state, $moved );
+    until_true(
+        20,
+        sub {
+            ( $labels, $state, $moved ) = $sampler->stack or return;
+            return $state eq 'S' && $labels->[-1] eq $want[-1] && !$moved;
+        }
+    );
+    like shift @$labels, qr/\A\(main program\) s:\d+\z/, "$name: the program";
+    is_deeply $labels, \@want, $name or diag explain $labels;
+    my ($below) = $sampler->stack( $want[0] =~ /\A(\S+)/ );
+    is_deeply $below, [ @want[ 1 .. $#want ] ], 'what one has called' if $name !~ /recursion/ && @want > 2;
+    is_deeply [ $sampler->stack('Shop::no') ], [ [], 'S', '' ], 'a sub that does not run';
+    ended($pid);
+}
+
+subtest 'deep recursion' => sub {
+    my $sampler = sampler_of(
+        my $pid = perl_of(
+            qq{#line 1 "s"\npackage Shop; no warnings; deep(5000);\nsub deep { my \$n = shift; \$n ? deep(\$n - 1) : sleep 300 }}
+        )
+    );
+    my $labels;
+    until_true( 20, sub { ($labels) = $sampler->stack; $labels && $labels->[-1] eq 'CORE::sleep (C)' } );
+    is shift @$labels, '...', 'what is further out is left out';
+    pop @$labels;
+    is_deeply $labels, [ ('Shop::deep s:2') x 400 ], 'the inner 400 are there';
+    ended($pid);
+};
+
+subtest 'a stopped process' => sub {
+    my $sampler = sampler_of( my $pid = perl_of('1 while 1') );
+    ok until_true( 20, sub { ( ( $sampler->stack )[1] // '' ) eq 'R' } ), 'it runs';
+    kill STOP => $pid;
+    ok until_true( 20, sub { ( $sampler->stack )[1] eq 'T' } ), 'it is stopped';
+    ended($pid);
+    is_deeply [ $sampler->stack ], [], 'it has ended';
+    is 0 + $!, ESRCH, 'and that is why';
+};
+
+subtest 'a program that runs: each frame was called by the one outside of it' => sub {
+    my $code = <<'CODE';
+#line 1 "s"
+package Shop; use overload '""' => 'text', '+' => 'plus';
+sub quick { my $x = shift; $x * 2 }
+sub sorts { my @s = sort { quick($a); $a <=> $b } 3, 1, 2; @s = sort by_number 3, 1, 2; 1 }
+sub by_number { $a <=> $b }
+sub evals { eval 'my $n = 1; evaled($n)'; eval { evaled(2) }; 1 }
+sub evaled { my $n = 0; $n += $_ for 1 .. 30; $n }
+sub regex { my $c = 0; ( 'a' x 20 ) =~ /^(?:a(?{ $c++; in_regex() if $c % 5 == 0 }))*$/; 1 }
+sub in_regex { my $n = 0; $n += $_ for 1 .. 30; $n }
+sub recur { my $n = shift; $n < 2 ? 1 : recur( $n - 1 ) + recur( $n - 2 ) }
+sub handled { my $n = 0; $n += $_ for 1 .. 30; $n }
+sub signals { kill USR1 => $$; 1 }
+sub objects { tie my $t, 'Shop'; my $v = $t; my $o = Shop->make; $v = "$o"; $v = $o + 1; undef $o; $o = Shop->make; 1 }
+sub TIESCALAR { bless [], shift }
+sub FETCH { my $n = 0; $n += $_ for 1 .. 20; $n }
+sub make { bless {}, shift }
+sub text { my $n = 0; $n += $_ for 1 .. 20; $n }
+sub plus { my $n = 0; $n += $_ for 1 .. 20; $n }
+sub DESTROY { my $n = 0; $n += $_ for 1 .. 20; $n }
+sub closures { for my $x ( 1 .. 5 ) { maker($x)->() } 1 }
+sub maker { my $x = shift; sub { my $n = $x; $n += $_ for 1 .. 20; quick($n) } }
+sub deep { no warnings; my $n = shift; $n ? deep( $n - 1 ) : quick($n) }
+$SIG{USR1} = \&handled;
+sub all { sorts(); evals(); regex(); recur(8); signals(); objects(); closures(); deep(30); quick(1) }
+all() while 1;
+CODE
+    my %at    = ( 'Shop::__ANON__[s:20]' => 20 );    # the line of each sub
+    my @lines = split /\n/, $code;
+    for my $line ( 1 .. $#lines ) {
+        $at{"Shop::$1"} = $line if $lines[$line] =~ /^sub (\w+)/;
+    }
+    my %calls;                                       # line => what can be called there
+    for my $line ( 2 .. $#lines ) {
+        my $text = $lines[$line] =~ s/^sub \w+//r;
+        $calls{$line}{"Shop::$_"} = 1 for $text =~ /\b(\w+)/g;
+    }
+    $calls{12}{"Shop::$_"}             = 1 for qw(DESTROY FETCH text plus TIESCALAR make);
+    $calls{18}{'Shop::DESTROY'}        = 1;
+    $calls{11}{'Shop::handled'}        = 1;
+    $calls{19}{'Shop::__ANON__[s:20]'} = 1;
+    my $sampler = sampler_of( my $pid = perl_of($code) );
+    my ( %seen, @wrong, $moved, $n );
+    my $until = time + ( $ENV{SIRIUS_TEST_SECONDS} || 6 );
+
+    my $unseen = sub {
+        return
+            grep { !$seen{$_} }
+            qw(Shop::quick Shop::by_number Shop::evaled Shop::in_regex Shop::recur Shop::deep
+            Shop::handled Shop::FETCH Shop::text Shop::DESTROY Shop::__ANON__[s:20]);
+    };
+    while ( time < $until || ( $unseen->() && time < $until + 40 ) ) {
+        my ( $labels, $state, $cut ) = $sampler->stack or next;
+        next if $labels->[0] =~ /\(main program\)(?! s:24)/;    # it begins
+        $n++;
+        $moved++ if $cut;
+        my $line = 24;
+        for my $label ( @{$labels}[ 1 .. $#$labels ] ) {
+            my ( $name, $place ) = $label =~ /\A(\(.*?\)|\S+)(?: s:(\d+))?/;
+            if ( $name =~ /\AShop/ ) {
+                $seen{$name}++;
+                my $handler = $name eq 'Shop::handled';    # wherever the signal comes
+                push @wrong, "$name called at line $line" if !$calls{$line}{$name} && !$handler;
+                push @wrong, "$name at line $place"       if defined $place        && $place != $at{$name};
+                $line = $at{$name};
+            } elsif ( $name eq '(eval)' ) {
+                $line = 5;
+            } elsif ( $name eq '(unknown)' ) {
+                push @wrong, $label;
+            }
+        }
+        sleep 0.0002 + rand 0.001;
+    }
+    ended($pid);
+    my %count;
+    $count{$_}++ for @wrong;
+    is_deeply \%count, {}, "all of $n samples" or diag explain \%count;
+    cmp_ok $n, '>', 100, 'there are many';
+    cmp_ok $moved // 0, '<', $n / 10, ( $moved // 0 ) . ' were cut';
+    is join( q( ), $unseen->() ), '', 'all kinds of calls were seen' or diag explain \%seen;
+};
+
+subtest
+    'closures that are made for each call, at any address, are seen as often as a sub that takes as long' =>
+    sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; my @kept; all() while 1;
+sub all { same(); made( 0 )->(); 1 }
+sub same { my $n = 0; $n += $_ for 1 .. 700; return $n }
+sub made { my $n = shift;
+    my $code = sub { my $i = $n; $i += $_ for 1 .. 700; return $i };
+    for ( 1 .. 20 ) { my $inner = $code; $code = sub { my $i = $inner->(); return $i } }
+    $kept[ rand 300 ] = $code }
+CODE
+    my ( %seen,  $n );
+    my ( $until, $ran ) = ( time + 40, 0 );
+    while ( ( $n // 0 ) < 1500 && time < $until ) {
+        sleep 0.0003 + rand 0.001;
+        my $used = clock_gettime( ( ~$pid << 3 ) | 2 );    # CPU time of that process
+        next if $used - $ran < 20e-6;                      # it has not run since
+        $ran = $used;
+        my ($labels) = $sampler->stack or next;
+        $n++;
+        $seen{ $labels->[2] // 'main' }++;
+    }
+    ended($pid);
+    my ( $same, $made ) = map {
+        my $name = $_;
+        List::Util::sum0( map { $seen{$_} } grep {/\A\Q$name\E/} keys %seen )
+    } 'Shop::same', 'Shop::__ANON__';
+    cmp_ok abs( $made / ( $same + $made ) - 0.5 ), '<', 0.1, "$same times, $made times"
+        or diag explain \%seen;
+    };
+
+subtest 'a closure that is freed before its name is wanted' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; all() while 1;
+sub all { made(1)->(); 1 }
+sub quick { my $x = shift; $x * 2 }
+sub made { my $n = shift; sub { my $i = $n; quick($i) } }
+CODE
+    my ( %seen,  %whole );
+    my ( $until, $n ) = ( time + 40, 0 );
+    while ( $n < 5000 && time < $until ) {
+        sleep rand 0.0005;
+        my ( $labels, undef, $moved ) = $sampler->stack or next;
+        next if $labels->[0] !~ /\A\(main program\) s:1\z/;    # it begins
+        $n++;
+        $seen{s/ s:\d+\z//r}++ for @$labels;
+        $whole{ join '>', map {s/ s:\d+\z//r} @$labels }++ if !$moved;
+    }
+    ended($pid);
+    is $seen{'(unknown)'}, undef, "has one in each of $n samples" or diag explain \%whole;
+    cmp_ok $seen{'Shop::__ANON__[s:4]'} // 0, '>', 0, 'it was seen';
+    my @wrong
+        = grep { !/\A\(main program\)(?:>Shop::all(?:>Shop::(?:made|__ANON__\[s:4\](?:>Shop::quick)?))?)?\z/ }
+        sort keys %whole;
+    is_deeply \@wrong, [], 'in its place';
+};
+
+sub refused {
+    my $pid = shift;
+    ok !eval { Sirius::OS::Sampler->new($pid); 1 }, 'it is refused';
+    return $@;
+}
+
+subtest 'no such process' => sub {
+    my $pid = fork // die;
+    POSIX::_exit(0) if !$pid;
+    waitpid $pid, 0;
+    is refused($pid), "there is no process $pid\n", 'with a line';
+};
+
+subtest 'another program' => sub {
+    my $pid = fork // die;
+    exec 'sleep', '300' or POSIX::_exit(1) if !$pid;
+    $running{$pid} = 1;
+    until_true( 10, sub { readlink("/proc/$pid/exe") ne readlink '/proc/self/exe' } );
+    like refused($pid), qr{\Aprocess $pid does not run perl, but /\S+\n\z}, 'with its name';
+    ended($pid);
+};
+
+subtest 'another perl' => sub {
+    my $copy = "$dir/perl-other";
+    File::Copy::copy( readlink '/proc/self/exe', $copy ) or die $!;
+    chmod 0755, $copy or die $!;
+    open my $out, '+<', $copy or die $!;
+    seek $out, 15, 0;    # a byte of padding in the head of an ELF file
+    print {$out} "\1" or die $!;
+    close $out        or die $!;
+    my $pid = perl_of( 'sleep 300', $copy );
+    plan skip_all => 'perl is in a library'
+        if !until_true( 5, sub { ( readlink "/proc/$pid/exe" // '' ) eq $copy } );
+    until_true( 20, sub { Sirius::Test::Server::slurp("/proc/$pid/maps") =~ / r-xp .*\Q$copy\E\n/ } );
+    like refused($pid),
+        qr{\Aprocess $pid runs another perl than this command: \Q$copy\E, not the one of \S+; run },
+        'with its path';
+    ended($pid);
+};
+
+subtest 'a process of another user' => sub {
+    plan skip_all => 'needs root' if $>;
+    my $pid = perl_of('sleep 300');
+    sampler_of($pid);
+    pipe my $in, my $out or die $!;
+    my $child = fork // die;
+    if ( !$child ) {
+        POSIX::setgid(65_534);
+        POSIX::setuid(65_534);
+        syswrite $out, eval { Sirius::OS::Sampler->new($pid) } ? 'possible' : $@;
+        POSIX::_exit(0);
+    }
+    waitpid $child, 0;
+    sysread $in, my $said, 4096;
+    is $said,
+        "cannot read the memory of process $pid: Permission denied; it runs as user 0: run this command as that "
+        . "user or as root\n", 'with what to do';
+    ended($pid);
+};
+
+done_testing;
