@@ -37,10 +37,20 @@ sub new {
     return $self;
 }
 
+# What is wrong with a server, which has to answer; nothing when it does
+sub answers {
+    my ( $self, $job ) = @_;
+    return ( "it does not listen\n", $self->output($job) ) if !@{ $job->{listens} };
+    my ($address) = @{ $job->{listens} };
+    my $answer = eval { Sirius::Test::Client->new($address)->ask('GET /') } or return "GET / at $address: $@";
+    return $answer->status eq '200' ? () : 'GET /: ' . $answer->status;
+}
+
 sub dir { return '' . shift->{dir} }
 
 sub file {
     my ( $self, $name, $text ) = @_;
+    make_path( "$self->{dir}/$name" =~ s{/[^/]*\z}{}r );
     return spew( "$self->{dir}/$name", encode( 'UTF-8', $text ) );
 }
 
@@ -95,6 +105,24 @@ sub serve {
     return $job;
 }
 
+# What is wrong with the command of a server, which has to answer and to end by TERM with status 0
+sub serves {
+    my ( $self, $command ) = @_;
+    my $job   = $self->serve($command);
+    my @wrong = $self->answers($job);
+    my $how   = $self->stop($job);
+    push @wrong, "it ends with $how\n", $self->output($job) if !@wrong && $how ne 'exit 0';
+    unlink glob "$self->{dir}/var/log/shop/*";
+    return @wrong;
+}
+
+# What is wrong with a script, which has to succeed
+sub succeeds {
+    my ( $self, $script ) = @_;
+    my ( $how,  $output ) = $self->run($script);
+    return $how eq 'exit 0' ? () : "$how\n$output";
+}
+
 # Its end by TERM: what its exit status was
 sub stop {
     my ( $self, $job ) = @_;
@@ -144,7 +172,7 @@ sub _addresses {
         glob "$self->{dir}/var/log/shop/error*";
     return
         map { s{\Ahttp://}{}; s{/\z}{} if !/\Aunix:/; s/\A(?:0\.0\.0\.0|localhost)(?=:)/127.0.0.1/; $_ }
-        $text =~ /listening on (\S+)$/mg;
+        $text =~ /(?:listening on|Accepting connections at) (\S+)$/mg;
 }
 
 sub _ended {

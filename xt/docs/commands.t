@@ -46,28 +46,9 @@ sub stop_running {
     return;
 }
 
-sub answers {
-    my $job = shift;
-    return ( "it does not listen\n", $sandbox->output($job) ) if !@{ $job->{listens} };
-    my ($address) = @{ $job->{listens} };
-    my $answer = eval { Sirius::Test::Client->new($address)->ask('GET /') } or return "GET / at $address: $@";
-    return $answer->status eq '200' ? () : 'GET /: ' . $answer->status;
-}
-
-sub serves {
-    my $command = shift;
-    my $job     = $sandbox->serve($command);
-    my @wrong   = answers($job);
-    my $how     = $sandbox->stop($job);
-    push @wrong, "it ends with $how\n", $sandbox->output($job) if !@wrong && $how ne 'exit 0';
-    unlink glob $sandbox->dir . '/var/log/shop/*';
-    return @wrong;
-}
-
-sub succeeds {
-    my ( $how, $output ) = $sandbox->run(shift);
-    return $how eq 'exit 0' ? () : "$how\n$output";
-}
+sub answers  { return $sandbox->answers(shift) }
+sub serves   { return $sandbox->serves(shift) }
+sub succeeds { return $sandbox->succeeds(shift) }
 
 # The rest of a configuration, where the documentation has only what matters
 my $units = File::Temp->newdir;
@@ -131,7 +112,8 @@ my %check = (
             'varnishd -C -n ' . $sandbox->dir . '/varnish -f ' . $sandbox->file( 'site.vcl', shift ) );
     },
     perl => sub {
-        return succeeds( "$^X -I$FindBin::Bin/../../t/lib -c " . $sandbox->file( 'srv/shop/example.t', shift ) );
+        return succeeds(
+            "$^X -I$FindBin::Bin/../../t/lib -c " . $sandbox->file( 'srv/shop/example.t', shift ) );
     },
     'systemd-analyze' => sub {
         my $text = shift;

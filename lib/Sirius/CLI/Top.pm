@@ -307,7 +307,7 @@ Sirius::CLI::Top - sirius top: watch a running server in a terminal
   sirius --admin 127.0.0.1:9090 --workers 4 app.psgi
 
   sirius top --admin 127.0.0.1:9090
-  sirius top --admin /run/app.admin --once
+  sirius top --admin /run/shop/admin --once
 
   export SIRIUS_ADMIN=127.0.0.1:9090
   sirius top --interval 0.5

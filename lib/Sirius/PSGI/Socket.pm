@@ -23,7 +23,7 @@ Sirius::PSGI::Socket - The socket of a request, for applications that take it ov
       my $env    = shift;
       my $socket = $env->{'psgix.io'};
       return sub {
-          print {$socket} "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nBy hand.\n";
+          print {$socket} "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nBy hand.\n";
           close $socket;
       };
   };

@@ -104,13 +104,12 @@ Plack::Middleware::AccessLog::Compiled - an access log for any PSGI server, in a
   use Plack::Builder;
 
   builder {
-      enable 'AccessLog::Compiled', format => 'combined';
+      enable 'AccessLog::Compiled', format => 'combined';    # to psgi.errors
+      enable 'AccessLog::Compiled',
+          format => '%h "%r" %>s %b %D',
+          logger => sub { my $line = shift; warn "short: $line" };
       $app;
   };
-
-  enable 'AccessLog::Compiled',
-      format => '%h "%r" %>s %b %D',
-      logger => sub { my $line = shift; $logger->log( level => 'info', message => $line ) };
 
 =head1 DESCRIPTION
 
