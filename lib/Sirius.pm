@@ -198,6 +198,6 @@ L<Sirius::Manual>, L<sirius>, L<Plack::Handler::Sirius>, L<PSGI>, L<plackup>.
 
 =head1 LICENSE
 
-The same terms as Perl 5.
+This is free software; you can redistribute it and/or modify it under the same terms as Perl 5 itself.
 
 =cut

@@ -59,6 +59,41 @@ subtest 'one version' => sub {
     }
 };
 
+# As CPAN::Changes has it: a line for each release, the newest first, and its changes as "  - text"
+sub malformed {
+    my @wrong;
+    my ( $last, $number, $blank ) = ( undef, 0, 1 );
+    for my $line ( split /\n/, shift ) {
+        $number++;
+        if ( $line =~ /\A(\d+\.\d+(?:_\d+)?)  (\d{4}-\d\d-\d\d)\z/ ) {
+            push @wrong, "line $number: not older than the release above"
+                if defined $last && "$2 $1" ge $last;
+            push @wrong, "line $number: no empty line above" if !$blank;
+            $last = "$2 $1";
+        } elsif ( $line !~ /\A(?:  (?:- |  )\S(?:.*\S)?|)\z/ || !defined $last ) {
+            push @wrong, "line $number: $line";
+        }
+        $blank = $line eq '';
+    }
+    return @wrong;
+}
+
+subtest 'the form of Changes' => sub {
+    is_deeply [ malformed( $text{Changes} ) ], [], 'is that of CPAN::Changes';
+    is_deeply [ malformed("0.02  2026-12-01\n  - a\n    b\n\n0.01  2026-11-22\n  - c\n") ], [], 'as this one';
+    for my $wrong (
+        "0.01 2026-11-22\n",
+        "  - a\n",
+        "0.01  2026-11-22\n- a\n",
+        "0.01  2026-11-22\n  - a \n",
+        "0.01  2026-11-22\n\n0.02  2026-12-01\n",
+        "0.02  2026-12-01\n  - a\n0.01  2026-11-22\n"
+        )
+    {
+        is scalar( my @found = malformed($wrong) ), 1, $wrong =~ s/\n/ | /gr;
+    }
+};
+
 subtest 'the Debian package' => sub {
     my $control = slurp('deploy/debian/control');
     my ($plack) = slurp('Makefile.PL') =~ /'Plack' => '([\d.]+)'/;
@@ -68,8 +103,9 @@ subtest 'the Debian package' => sub {
     like $copyright, qr/\A(?:\d{4}-)?$year, /, 'and has the right year';
 };
 
-like $text{LICENSE},         qr/same terms as Perl 5/,                            'the licence';
-like slurp('lib/Sirius.pm'), qr/^=head1 LICENSE\n\nThe same terms as Perl 5\.$/m, 'which the manual names';
+like $text{LICENSE}, qr/same terms as Perl 5/, 'the licence';
+like slurp('lib/Sirius.pm'), qr/^=head1 LICENSE\n\n.* the same terms as Perl 5 itself\.$/m,
+    'which the manual names';
 
 # A unit of systemd, and cron, have another PATH than the shell in which it was installed
 SKIP: {

@@ -15,7 +15,7 @@ use File::Basename qw(dirname);
 
 # All of them, as the reader finds them
 sub all {
-    return map { Page->new($_) } qw(README.md CONTRIBUTING.md), sort glob 'docs/*.md';
+    return map { Page->new($_) } qw(README.md CONTRIBUTING.md SECURITY.md), sort glob 'docs/*.md';
 }
 
 sub new {
