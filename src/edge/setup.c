@@ -24,8 +24,8 @@ static void *member(sr_setup *s, const word *w)
 static void store(sr_setup *s, const word *w, uint64_t n)
 {
     uint32_t n32 = (uint32_t)n;
-    bool yes = n != 0;
-    const void *from = w->size == sizeof n ? (void *)&n : w->size == sizeof n32 ? (void *)&n32 : (void *)&yes;
+    uint8_t n8 = (uint8_t)n; /* a bool is 0 or 1 by the row of its word */
+    const void *from = w->size == sizeof n ? (void *)&n : w->size == sizeof n32 ? (void *)&n32 : (void *)&n8;
     memcpy(member(s, w), from, w->size);
 }
 

@@ -50,10 +50,11 @@ static void misses(const char *want, char *const *words)
 static void test_values(void)
 {
     sr_setup s;
-    const char *error = reads(&s, (char *[]){NEEDED, "max-body=1099511627776", "header-timeout=0.25",
-                                             "keepalive=1", "uid=0", "groups=4294967294,27", "bells=7,8,9",
-                                             "listen=11:unix:81:a:b", "server=", "body-rate=4294967295",
-                                             "access-log-errors-only=1", "trust-proxy=10.0.0.0/8,::1", NULL});
+    const char *error =
+        reads(&s, (char *[]){NEEDED, "max-body=1099511627776", "header-timeout=0.25", "keepalive=1",
+                             "http2=2", "uid=0", "groups=4294967294,27", "bells=7,8,9",
+                             "listen=11:unix:81:a:b", "server=", "body-rate=4294967295",
+                             "access-log-errors-only=1", "trust-proxy=10.0.0.0/8,::1", NULL});
     ok(!error, "all kinds of words%s%s", error ? ": " : "", error ? error : "");
     ok(s.config.max_body == (int64_t)1 << 40, "a size");
     ok(s.config.header_ns == 250000000, "a time");
@@ -62,6 +63,7 @@ static void test_values(void)
     ok(s.n_groups == 2 && s.groups[0] == UINT32_MAX - 1 && s.groups[1] == 27, "groups");
     ok(s.n_bells == 3 && s.bells[0] == 7 && s.bells[2] == 9, "descriptors");
     ok(s.config.body_rate == UINT32_MAX, "the largest number");
+    ok(s.http2 == SR_HTTP2_BUILT, "a number of one byte that is not 0 or 1");
     is_int(s.n_listeners, 2, "listeners");
     ok(s.listeners[0].fd == 4 && !s.listeners[0].is_unix, "the first one: TCP");
     is_bytes(s.listeners[0].site.name.at, s.listeners[0].site.name.len, "www.example.com", "its name");

@@ -1,0 +1,38 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../../t/lib";
+use File::Temp ();
+use Test::More;
+use Sirius::Test;
+
+# What an installation has where nothing but a C compiler is: no TLS, no HTTP/2, no libseccomp. It is built and passes its tests; the
+# same build is asked for what it does not have
+
+my $root = $Sirius::Test::Server::ROOT;
+my $dir  = File::Temp->newdir;
+system( 'cp', '-r', ( map {"$root/$_"} qw(bin lib src xs t Makefile.PL) ), "$dir/" ) == 0 or die 'cp';
+delete @ENV{qw(SIRIUS_DEV SIRIUS_TLS SIRIUS_NO_TLS PERL5LIB)};
+
+sub run {
+    my ($command) = @_;
+    my $text = qx(cd $dir && $command 2>&1 </dev/null);
+    return ( $? >> 8 ) . ": $text";
+}
+my $built = run("$^X Makefile.PL TLS=0 HTTP2=0 SECCOMP=0 OPTIMIZE=-O0 && make -s -j2");
+like $built, qr/\A0: /, 'a build without libraries' or diag $built;
+like $built, qr/^TLS: no OpenSSL.*^HTTP\/2: no libnghttp2.*written here|for x86_64/ms, 'says what it lacks';
+my $tests = join q( ), map {"t/$_.t"} qw(load command hello body static http2 tls hold);
+my $tried = run("make test TEST_FILES='$tests'");
+like $tried, qr/\A0: .*^All tests successful/ms,                 'its tests' or diag $tried;
+like $tried, qr/http2\.t \.+ skipped: built without libnghttp2/, 'without those of HTTP/2';
+like $tried, qr/tls\.t \.+ skipped: built without OpenSSL/, 'and of TLS' if eval { require IO::Socket::SSL };
+
+for my $case ( [ '--enable-http2 --listen 127.0.0.1:0,tls --tls-self-signed', 'libssl-dev' ],
+    [ '--listen 127.0.0.1:0,h2c', 'libnghttp2-dev' ] )
+{
+    my ( $options, $package ) = @$case;
+    my $said = run("$^X -Mblib bin/sirius $options -e 'sub { [ 200, [], [] ] }'");
+    like $said, qr/\A[1-9]\d*: .*install $package/s, "$options: says what to install";
+}
+done_testing;
