@@ -224,7 +224,7 @@ each_page variables => sub {
 
 each_page commands => sub {
     my $page  = shift;
-    my $known = qr/\A(?:ctl (?:--\S+ |\S*\/\S+ )*(?:channels|publish|reload|status|stop|workers)\b|top\b)/;
+    my $known = qr/\A(?:ctl (?:--\S+ |\S*\/\S+ )*(?:channels|publish|ready|reload|status|stop|workers)\b|top\b)/;
     return wrong_spans( $page,
         sub { my $text = shift; return $text =~ /\Asirius ((?:ctl|top) .*)/ && $1 !~ $known } );
 };

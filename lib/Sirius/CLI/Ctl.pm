@@ -14,8 +14,8 @@ use constant PATIENCE => 10;    # seconds to wait for an answer, without --wait
 # Exit statuses by the kind of failure
 my %STATUS = ( refused => 1, wrong => 2, unreachable => 3, timeout => 4 );
 
-my $COMMANDS = 'status, reload, stop, workers N, channels or publish CHANNEL';
-my %COMMANDS = map { $_ => 1 } qw(channels publish reload status stop workers);
+my $COMMANDS = 'status, ready, reload, stop, workers N, channels or publish CHANNEL';
+my %COMMANDS = map { $_ => 1 } qw(channels publish ready reload status stop workers);
 
 # Options of one command only
 my @PUBLISH = qw(close format id prev-id);
@@ -26,6 +26,7 @@ my @ROWS = (
         {   typed => 'status',
             text  => 'Print the state of the server: its processes, requests and last reload'
         },
+        { typed => 'ready',           text => 'Exit with status 0 if the server can serve requests' },
         { typed => 'reload',          text => 'Load the new code and let new workers take over' },
         { typed => 'stop',            text => 'Finish the requests, then stop' },
         { typed => 'workers N',       text => 'Change the number of workers to N' },
@@ -80,6 +81,8 @@ my @ROWS = (
 sub main {
     my ( $self, @words ) = @_;
     my $request = $self->_request(@words);
+    my $asks    = $request->{command} eq 'ready';
+    $request->{command} = 'figures' if $asks;
     my $path    = $self->server;
     my $timeout = $self->given('timeout') // ( $self->given('wait') ? undef : PATIENCE );
     my ( $answer, $line );
@@ -89,7 +92,7 @@ sub main {
         $client->wait_end if $answer->{ok} && $self->given('wait') && $request->{command} eq 'stop';
         1;
     };
-    return $self->_show( $answer, $line ) if $done;
+    return $asks ? $self->_ready($answer) : $self->_show( $answer, $line ) if $done;
     my $failure = $@;
     die $failure if ref $failure ne 'HASH';
     return $self->fail( $STATUS{ $failure->{kind} }, $failure->{text} );
@@ -153,6 +156,17 @@ sub _publish {
     return $answer, JSON::PP->new->canonical->encode($answer);
 }
 
+# As /readyz of the admin port
+sub _ready {
+    my ( $self, $answer ) = @_;
+    require Sirius::Admin::Verdict;
+    my $verdict = $answer->{ok} && Sirius::Admin::Verdict->new( $answer->{status} );
+    my $why     = $verdict ? $verdict->unready : $answer->{error};
+    return $self->fail( $STATUS{refused}, "not ready: $why" ) if defined $why;
+    print map {"$_\n"} 'ready', $verdict->edges;
+    return $self->DONE;
+}
+
 # The command in the form that the server understands
 sub _request {
     my ( $self, $command, @more ) = @_;
@@ -175,6 +189,9 @@ sub _request {
         $self->wrong('--abort: only valid with reload')         if $command ne 'reload';
         $self->wrong('--abort: cannot be combined with --wait') if $self->given('wait');
         $request{abort} = JSON::PP::true();
+    }
+    if ( $command eq 'ready' and my ($none) = grep { $self->given($_) } qw(json wait) ) {
+        $self->wrong("--$none: not valid with ready");
     }
     $request{wait} = JSON::PP::true() if $self->given('wait');
     return \%request;
@@ -208,6 +225,7 @@ Sirius::CLI::Ctl - sirius ctl: control a running server
 =head1 SYNOPSIS
 
   sirius ctl status
+  sirius ctl ready
   sirius ctl reload --wait
   sirius ctl workers 8
   sirius ctl stop --wait --timeout 60
@@ -235,6 +253,12 @@ F<sirius-UID> in the directory for temporary files, which it makes with mode 070
 Prints the state of the server: its PID and addresses; its generations, of which the one that is C<serving> runs the newest code;
 its edges and their connections; its certificates with their files and the days that are left until they expire, and why those in the
 files are not in use, if so; its workers with their state, the number of requests they have served, and what they have been doing for how long; and the result of the last reload.
+
+=item B<ready>
+
+Asks whether requests can be sent to the server, as F</readyz> of the admin port does: exit status 0, and further lines if something is wrong
+with an edge; else 1 or more, and the reason. For the health check of a container, where it needs no admin port: C<sirius ctl ready
+--timeout 2>. A server with C<--workers 0> has no control socket.
 
 =item B<reload>
 

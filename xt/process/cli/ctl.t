@@ -153,9 +153,10 @@ subtest 'Exit status 1: the server says no' => sub {
 
 subtest 'Exit status 2: wrong usage, one line' => sub {
     my @case = (
-        [   qr/no command given: use status, reload, stop, workers N, channels or publish CHANNEL/,
+        [   qr/no command given: use status, ready, reload, stop, workers N, channels or publish CHANNEL/,
             '--control', 'x'
         ],
+        [ qr/--wait: not valid with ready/,                  qw(--control x ready --wait) ],
         [ qr/unknown command 'fly'/,                         '--control', 'x', 'fly' ],
         [ qr/unknown option --fly/,                          '--control', 'x', 'status', '--fly' ],
         [ qr/workers: the number of workers is missing/,     '--control', 'x', 'workers' ],
@@ -293,6 +294,24 @@ subtest 'Status tells the truth' => sub {
         unlike $out, qr/EDGE/, 'nothing of any';
     }
     is $client->response->status, 200, 'its answer';
+};
+
+subtest 'ready' => sub {
+    is_deeply [ ctl_here('ready') ], [ 0, "ready\n", '' ], 'as /readyz';
+    is_deeply [ ctl( '--control', "$dir/none", 'ready' ) ],
+        [ 3, '', "sirius ctl: no server is listening on $dir/none: No such file or directory\n" ],
+        'nobody is there';
+    my $path   = "$dir/unready";
+    my %figure = ( edges => [], edges_wanted => 0, now => 1, workers => [] );
+    fake(
+        $path,
+        sub {
+            my ( $request, $reply ) = @_;
+            $reply->( { ok => 1, status => \%figure } ) if $request->{command} eq 'figures';
+        }
+    );
+    is_deeply [ ctl( '--control', $path, 'ready' ) ],
+        [ 1, '', "sirius ctl: not ready: no worker has started yet\n" ], 'and why it is not';
 };
 
 subtest 'A second server cannot have the same socket' => sub {
