@@ -126,7 +126,7 @@ each_page modules => sub {
         shift,
         sub {
             return
-                grep { !-e 'lib/' . s{::}{/}gr . '.pm' }
+                grep { my $file = 'lib/' . s{::}{/}gr; !-e "$file.pm" && !-e "$file.pod" }
                 shift =~ /\b((?:Sirius|Plack::Handler::Sirius)(?:::[A-Z]\w+)*)\b/g;
         }
     );
@@ -223,8 +223,9 @@ each_page variables => sub {
 };
 
 each_page commands => sub {
-    my $page  = shift;
-    my $known = qr/\A(?:ctl (?:--\S+ |\S*\/\S+ )*(?:channels|publish|ready|reload|status|stop|workers)\b|top\b)/;
+    my $page = shift;
+    my $known
+        = qr/\A(?:ctl (?:--\S+ |\S*\/\S+ )*(?:channels|publish|ready|reload|status|stop|workers)\b|top\b)/;
     return wrong_spans( $page,
         sub { my $text = shift; return $text =~ /\Asirius ((?:ctl|top) .*)/ && $1 !~ $known } );
 };
