@@ -68,16 +68,29 @@ subtest 'the commands of the unit' => sub {
 };
 
 subtest 'the container' => sub {
-    my $text = deployed('container/Containerfile') =~ s/\\\n//gr;
-    my %env  = map {/(\w+)=(\S+)/g} $text          =~ /^ENV (.+)$/mg;
+    my $text   = deployed('container/Containerfile') =~ s/\\\n//gr;
+    my @images = grep {/^ENTRYPOINT /m} split /^(?=FROM )/m, $text;
+    is scalar @images, 2, 'two images';
+    my @same = map {
+        join q{}, sort grep {/\A(?:CMD|ENTRYPOINT|ENV|EXPOSE|HEALTHCHECK|STOPSIGNAL|USER|WORKDIR) /}
+            split /^/
+    } @images;
+    s/ENV PATH=\S+ +/ENV /, s/ +/ /g for @same;
+    is $same[1], $same[0], 'that differ in nothing but what is in them';
+    my %env  = map {/(\w+)=(\S+)/g} $text =~ /^ENV (.+)$/mg;
     my $port = free_port();
     $env{SIRIUS_LISTEN} = '127.0.0.1:0';
     is $env{SIRIUS_ADMIN}, '0.0.0.0:9090', 'the admin port';
     $env{SIRIUS_ADMIN} = "127.0.0.1:$port";
     my ($health) = $text =~ /^HEALTHCHECK .*CMD \[(.+)\]$/m;
-    my @health = map {s/:9090/:$port/r} $health =~ /"([^"]+)"/g;
-    is system( 'sh', '-c', 'exec "$@" 2>/dev/null', 'sh', @health ) >> 8, 1,
-        'without a server it is not healthy';
+    my @health = $health =~ /"([^"]+)"/g;
+    is "@health", 'sirius ctl ready --timeout 2', 'its health is asked at the control socket';
+    $env{SIRIUS_CONTROL} = "$dir/control";
+    unshift @health, 'env', "SIRIUS_CONTROL=$dir/control";
+    $health[2] = "./$health[2]";
+    my $is_healthy
+        = sub { return system( 'sh', '-c', "cd $dir && " . 'exec "$@" >/dev/null 2>&1', 'sh', @health ) >> 8 };
+    is $is_healthy->(), 3, 'without a server it is not healthy';
     my ($entry) = $text =~ /^ENTRYPOINT \["(.+)"\]$/m;
     my ($cmd)   = $text =~ /^CMD \["(.+)"\]$/m;
     is "$entry $cmd", 'sirius app.psgi', 'what it runs';
@@ -93,12 +106,54 @@ subtest 'the container' => sub {
         plain   => 1,
     );
     is $server->ask('GET /')->status, 200, 'it serves';
-    is system(@health),               0,   'it is healthy';
+    is $is_healthy->(),               0,   'it is healthy';
     like $server->output, qr/\A\{.*"GET/, 'the access log is on STDOUT'
         if until_true( 5, sub { length $server->output } );
     my ($signal) = $text =~ /^STOPSIGNAL SIG(\w+)$/m;
     kill $signal => $unshare ? $server->generations : $server->pid;
     is $server->wait_exit, 'exit 0', "$signal ends it";
+    $server->stop;
+};
+
+# The Containerfile has it run in Debian; dev/image builds and runs all of it
+subtest 'the root of the small image' => sub {
+    plan skip_all => 'for root' if $>;
+    plan skip_all => 'Plack is not a package of Debian here'
+        if system 'dpkg -s libplack-perl >/dev/null 2>&1';
+    mkdir "$dir/root";
+    like `$DEPLOY/container/rootfs $dir/root base-files dash libplack-perl perl 2>&1`,
+        qr/\Arootfs: \d+ packages, \d+ files\n\z/, 'is made';
+    spew( "$dir/root/tmp/try.pl",
+        'use Plack; use Socket; print -e "/usr/bin/dpkg" ? "dpkg" : "Plack", `echo shell;`' );
+    is `env LC_ALL=C chroot $dir/root /usr/bin/perl /tmp/try.pl`, "Plackshell\n",
+        'perl, modules and a shell run in it';
+    like `$DEPLOY/container/rootfs $dir/root nonsense 2>&1`, qr/\Arootfs: nonsense is not installed\n/,
+        'what is missing is named';
+};
+
+# As "--read-only --tmpfs /tmp --user 12345 --cap-drop ALL"
+subtest 'a read-only root, and a user without a name' => sub {
+    plan skip_all => 'for root' if $>;
+    my @nobody  = qw(setpriv --reuid 12345 --regid 12345 --clear-groups --no-new-privs --bounding-set -all);
+    my @command = ( @nobody, 'env', "PERL5LIB=$ROOT/blib/lib:$ROOT/blib/arch", $^X, "$ROOT/bin/sirius" );
+    my $inside
+        = 'mount -o remount,bind,ro / && mount -t tmpfs none /tmp && ! touch /new 2>/dev/null && exec "$@"';
+    my @there = ( qw(unshare --mount --propagation private sh -c), $inside, 'sh' );
+    plan skip_all => 'there are no such namespaces here' if system "@there[0 .. 3] true 2>/dev/null";
+    plan skip_all => 'they cannot read this folder'
+        if $ROOT =~ m{\A/tmp/} || system( @nobody, 'test', '-r', "$ROOT/bin/sirius" );
+    local $ENV{SIRIUS_CONTROL};
+    delete @ENV{qw(RUNTIME_DIRECTORY SIRIUS_CONTROL XDG_RUNTIME_DIR)};
+    my $server = Sirius::Test::Server->start(
+        command => [ @there, @command, qw(--listen 127.0.0.1:0 --workers 1), "$ROOT/eg/hello.psgi" ],
+        plain   => 1,
+    );
+    is $server->ask('GET /')->body, 'Hello World', 'it serves';
+    my $body = 'x' x 1_000_000;
+    is $server->ask( 'POST /', \$body )->status, 200, 'a body that needs a temporary file';
+    my ($pid) = ( $server->generations )[0];
+    my $ready = `nsenter -t $pid -m @command ctl ready --timeout 5 2>&1`;
+    is $ready, "ready\n", 'the health check finds it';
     $server->stop;
 };
 
