@@ -1,5 +1,6 @@
 #include "grip.h"
 
+#include "../base/base64.h"
 #include "token.h"
 
 /* The next line of fields, as name and trimmed value. False: none is left. */
@@ -172,16 +173,7 @@ const char *sr_grip_read(sr_bytes lines, sr_grip *out)
 
 /* --- content --- */
 
-static int base64_value(char c)
-{
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+'             ? 62
-           : c == '/'             ? 63
-                                  : -1;
-}
-
+/* With padding or without it. */
 static bool base64(sr_bytes s, char *to, size_t *n)
 {
     uint32_t bits = 0;
@@ -189,7 +181,7 @@ static bool base64(sr_bytes s, char *to, size_t *n)
     while (s.len && s.at[s.len - 1] == '=')
         s.len--;
     for (size_t i = 0; i < s.len; i++) {
-        int v = base64_value(s.at[i]);
+        int v = sr_base64_value(s.at[i]);
         if (v < 0)
             return false;
         bits = bits << 6 | (uint32_t)v;

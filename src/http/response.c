@@ -113,24 +113,36 @@ sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes nam
     return sr_response_line(out, name, value) ? SR_RESPONSE_OK : SR_RESPONSE_NO_MEMORY;
 }
 
+/* Inline: the edge checks each field of each response. */
+static inline bool next(sr_bytes *lines, sr_bytes *name, sr_bytes *value)
+{
+    const char *colon = lines->len ? memchr(lines->at, ':', lines->len) : NULL;
+    const char *end = colon ? memchr(colon, '\r', lines->len - (size_t)(colon - lines->at)) : NULL;
+    size_t left = end ? lines->len - (size_t)(end - lines->at) : 0;
+    if (left < 2 || end[1] != '\n' || end < colon + 2 || colon[1] != ' ')
+        return false;
+    *name = sr_bytes_of(lines->at, (size_t)(colon - lines->at));
+    *value = sr_bytes_of(colon + 2, (size_t)(end - colon) - 2);
+    *lines = sr_bytes_of(end + 2, left - 2);
+    return true;
+}
+
+bool sr_response_next(sr_bytes *lines, sr_bytes *name, sr_bytes *value)
+{
+    return next(lines, name, value);
+}
+
 /* `r` of a final response; NULL: it is an interim one. */
 static inline sr_response_error add_lines(sr_response *r, sr_buffer *out, sr_bytes lines)
 {
-    while (lines.len) {
-        const char *colon = memchr(lines.at, ':', lines.len);
-        const char *end = colon ? memchr(colon, '\r', lines.len - (size_t)(colon - lines.at)) : NULL;
-        size_t left = end ? lines.len - (size_t)(end - lines.at) : 0;
-        if (left < 2 || end[1] != '\n' || end < colon + 2 || colon[1] != ' ')
-            return SR_RESPONSE_BAD_NAME;
-        sr_bytes name = sr_bytes_of(lines.at, (size_t)(colon - lines.at));
-        sr_bytes value = sr_bytes_of(colon + 2, (size_t)(end - colon) - 2);
+    sr_bytes name, value;
+    while (next(&lines, &name, &value)) {
         sr_response_error err =
             r ? sr_response_field(r, out, name, value) : sr_informational_field(out, name, value);
         if (err)
             return err;
-        lines = sr_bytes_of(end + 2, left - 2);
     }
-    return SR_RESPONSE_OK;
+    return lines.len ? SR_RESPONSE_BAD_NAME : SR_RESPONSE_OK;
 }
 
 sr_response_error sr_response_fields(sr_response *r, sr_buffer *out, sr_bytes lines)

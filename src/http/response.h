@@ -131,6 +131,12 @@ static inline bool sr_informational_status(int status)
 }
 
 /*
+ * Cuts the first line, "Name: value\r\n", off; the value as it is. False: none is left, or what comes is no such line, and `lines` begins
+ * there. What is in name and value is not checked.
+ */
+bool sr_response_next(sr_bytes *lines, sr_bytes *name, sr_bytes *value);
+
+/*
  * The value of the first field of that name in lines "Name: value\r\n", such as a head. A first line without a colon is skipped.
  * NULL at: there is no such field.
  */

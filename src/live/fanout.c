@@ -13,13 +13,18 @@ static sr_publication *first(const sr_channel *c)
     return SR_LIST_ENTRY(c->publications.next, sr_publication, link);
 }
 
-/* The channel has its publication: the next one of the channel follows. */
-static void done(sr_live *live, sr_channel *c, sr_publication *p)
+static void forget(sr_publication *p)
 {
     sr_link_remove(&p->cursor);
     sr_link_remove(&p->link);
-    live->pending -= p->bytes;
     free(p);
+}
+
+/* The channel has its publication: the next one of the channel follows. */
+static void done(sr_live *live, sr_channel *c, sr_publication *p)
+{
+    live->pending -= p->bytes;
+    forget(p);
     if (!sr_link_alone(&c->publications)) {
         sr_link_append(&live->busy, &c->link); /* others first */
         return;
@@ -53,20 +58,12 @@ static unsigned deliver(sr_live *live, unsigned n)
     sr_channel *c = busy_first(live);
     sr_publication *p = first(c);
     sr_link *at = &p->cursor, *end = &c->subscriptions;
-    if (sr_link_alone(at)) { /* before the first */
-        at->next = end->next;
-        at->prev = end;
-        end->next->prev = at;
-        end->next = at;
-    }
+    if (sr_link_alone(at))
+        sr_link_append(end->next, at); /* before the first */
     const unsigned each = cost(p);
     for (; n && at->next != end; n -= n < each ? n : each) {
         sr_link *next = at->next;
-        sr_link_remove(at); /* and behind it */
-        at->prev = next;
-        at->next = next->next;
-        next->next->prev = at;
-        next->next = at;
+        sr_link_append(next->next, at); /* behind it */
         deliver_one(live, (sr_subscription *)next, p);
     }
     if (at->next == end)
@@ -122,12 +119,8 @@ void sr_fanout_free(sr_live *live)
 {
     while (!sr_link_alone(&live->busy)) {
         sr_channel *c = busy_first(live);
-        while (!sr_link_alone(&c->publications)) {
-            sr_publication *p = first(c);
-            sr_link_remove(&p->cursor);
-            sr_link_remove(&p->link);
-            free(p);
-        }
+        while (!sr_link_alone(&c->publications))
+            forget(first(c));
         sr_link_remove(&c->link);
     }
 }

@@ -95,11 +95,6 @@ static void respond(sr_engine *e, sr_exchange *x, int status, sr_bytes fields, s
     x->protocol->end(e, x);
 }
 
-static sr_bytes bytes_of(const sr_buffer *b)
-{
-    return sr_bytes_of(sr_buffer_len(b) ? sr_buffer_at(b) : "", sr_buffer_len(b));
-}
-
 /* The response of the application goes out. */
 static void answer_now(sr_engine *e, sr_exchange *x)
 {
@@ -107,7 +102,7 @@ static void answer_now(sr_engine *e, sr_exchange *x)
     sr_held_answer a = *h->answer;
     h->answer->fields = h->answer->body = (sr_buffer){0};
     release(e, h);
-    respond(e, x, a.status, bytes_of(&a.fields), bytes_of(&a.body), a.close);
+    respond(e, x, a.status, sr_buffer_bytes(&a.fields), sr_buffer_bytes(&a.body), a.close);
     sr_buffer_free(&a.fields);
     sr_buffer_free(&a.body);
 }
@@ -290,14 +285,14 @@ static void piece(sr_engine *e, sr_exchange *x, sr_bytes body, bool last)
         return;
     if (a) { /* it is too large */
         sr_held_answer large = *a;
-        const sr_head head_of = {large.status, bytes_of(&large.fields), SR_LENGTH_UNKNOWN, SR_LENGTH_UNKNOWN,
-                                 large.close};
+        const sr_head head_of = {large.status, sr_buffer_bytes(&large.fields), SR_LENGTH_UNKNOWN,
+                                 SR_LENGTH_UNKNOWN, large.close};
         sr_bytes made;
         a->fields = a->body = (sr_buffer){0};
         release(e, h);
         bool failed = x->protocol->head(e, x, &head_of, &made);
         if (!failed)
-            x->protocol->piece(e, x, bytes_of(&large.body), false);
+            x->protocol->piece(e, x, sr_buffer_bytes(&large.body), false);
         sr_buffer_free(&large.fields);
         sr_buffer_free(&large.body);
         if (failed) {
@@ -446,10 +441,10 @@ static void end_early(sr_engine *e, sr_hold *h)
         drop(e, h);
     } else if (h->ends == SR_HELD_ANSWERED) {
         release(e, h);
-        respond(e, x, was->status, bytes_of(&was->fields), bytes_of(&was->body), false);
+        respond(e, x, was->status, sr_buffer_bytes(&was->fields), sr_buffer_bytes(&was->body), false);
     } else {
         if (was && !is_response)
-            real(x)->piece(e, x, bytes_of(&was->body), false);
+            real(x)->piece(e, x, sr_buffer_bytes(&was->body), false);
         finish(e, h);
     }
     early_free(was);
@@ -473,8 +468,7 @@ void sr_hold_keep(sr_live *live, sr_exchange *x)
         return;
     }
     h->kept = true;
-    if (live->draining ||
-        (live->retiring && !(sr_live_moves(c) && live->yields & 1U << h->subscriber.ops->kind)) || h->ends) {
+    if (h->ends || !sr_live_stays(live, &h->subscriber)) {
         end_early(e, h);
         return;
     }
@@ -490,7 +484,7 @@ void sr_hold_keep(sr_live *live, sr_exchange *x)
         return;
     sr_held_early *was = early_take(h);
     if (was)
-        put(e, h, bytes_of(&was->body));
+        put(e, h, sr_buffer_bytes(&was->body));
     early_free(was);
 }
 

@@ -54,10 +54,10 @@ int sr_live_timeout(const sr_live *live)
     return (int)((SR_SECOND - live->engine->now % SR_SECOND) / SR_MILLISECOND) + 1;
 }
 
-static bool stays(const sr_live *live, const sr_subscriber *s)
+bool sr_live_stays(const sr_live *live, const sr_subscriber *s)
 {
-    return !live->draining && live->yields & 1U << s->ops->kind && s->ops->pack &&
-           sr_live_moves(s->exchange->conn);
+    bool moves = s->ops->pack && live->yields & 1U << s->ops->kind;
+    return !live->draining && (!live->retiring || (moves && sr_live_moves(s->exchange->conn)));
 }
 
 /* All but those that can move. Each may end its connection, but no other. */
@@ -71,7 +71,7 @@ static void leave(sr_live *live)
             sr_subscriber *s = x->held;
             const uint64_t ended = live->ended;
             older = x->older;
-            if (s && s->exchange == x && !stays(live, s))
+            if (s && s->exchange == x && !sr_live_stays(live, s))
                 s->ops->leave(live, s);
             if (live->ended != ended && !streams)
                 break;

@@ -157,6 +157,8 @@ void sr_live_retire(sr_live *live);
 void sr_live_yield(sr_live *live, uint32_t kinds);
 /* Whether what is held on this connection may move to another edge. */
 bool sr_live_moves(const sr_conn *c);
+/* Whether it need not leave: the edge goes on, or it can move to the edge that takes over. */
+bool sr_live_stays(const sr_live *live, const sr_subscriber *s);
 
 /* Writes how many are held to the row of the edge. */
 void sr_live_tell(const sr_live *live);

@@ -39,11 +39,6 @@ static uint32_t length(const sr_buffer *b)
     return b ? (uint32_t)sr_buffer_len(b) : 0;
 }
 
-static bool add(sr_buffer *out, const sr_buffer *b)
-{
-    return !length(b) || sr_buffer_add(out, sr_buffer_at(b), length(b));
-}
-
 static uint64_t format(const sr_engine *e)
 {
     return e->log ? sr_logformat_id(e->log->format) : 0;
@@ -73,7 +68,8 @@ bool sr_move_pack_exchange(const sr_engine *e, const sr_exchange *x, sr_buffer *
                .chunked = x->chunked,
                .cut_by_reset = x->cut_by_reset,
                .resets = x->conn->resets};
-    return sr_buffer_add(out, &m, sizeof m) && add(out, x->values);
+    return sr_buffer_add(out, &m, sizeof m) &&
+           (!x->values || sr_buffer_add_bytes(out, sr_buffer_bytes(x->values)));
 }
 
 bool sr_move_pack_subscriptions(const sr_subscriber *s, sr_buffer *out)
@@ -86,7 +82,7 @@ bool sr_move_pack_subscriptions(const sr_subscriber *s, sr_buffer *out)
         const sr_channel *c = sub->channel;
         moved_subscription one = {c->name_len, sub->ordered ? c->last_len : 0, sub->ordered};
         ok = sr_buffer_add(out, &one, sizeof one) && sr_buffer_add(out, c->name, one.name) &&
-             (!one.last || sr_buffer_add(out, c->last, one.last));
+             sr_buffer_add(out, c->last, one.last);
     }
     return ok;
 }
@@ -103,8 +99,9 @@ bool sr_move_pack(sr_live *live, const sr_hold *h, sr_buffer *out)
     }
     return sr_move_quiet(&h->subscriber) &&
            sr_move_pack_exchange(live->engine, h->subscriber.exchange, out) &&
-           sr_buffer_add(out, &m, sizeof m) && (!m.content || sr_buffer_add(out, h->data, m.content)) &&
-           (!a || (add(out, &a->fields) && add(out, &a->body))) &&
+           sr_buffer_add(out, &m, sizeof m) && sr_buffer_add(out, h->data, m.content) &&
+           (!a || (sr_buffer_add_bytes(out, sr_buffer_bytes(&a->fields)) &&
+                   sr_buffer_add_bytes(out, sr_buffer_bytes(&a->body)))) &&
            sr_move_pack_subscriptions(&h->subscriber, out);
 }
 
@@ -119,8 +116,7 @@ bool sr_move_cut(sr_bytes *from, size_t len, sr_bytes *out)
     return true;
 }
 
-/* A struct that stands at the beginning. */
-static bool cut_struct(sr_bytes *from, void *to, size_t len)
+bool sr_move_cut_struct(sr_bytes *from, void *to, size_t len)
 {
     sr_bytes bytes;
     if (!sr_move_cut(from, len, &bytes))
@@ -159,7 +155,7 @@ bool sr_move_unpack_exchange(sr_engine *e, sr_exchange *x, sr_bytes *packed)
 {
     moved m;
     sr_bytes values;
-    if (!cut_struct(packed, &m, sizeof m) || !sr_move_cut(packed, m.values, &values))
+    if (!sr_move_cut_struct(packed, &m, sizeof m) || !sr_move_cut(packed, m.values, &values))
         return false;
     describe(x, &m);
     if (!values.len || m.format != format(e))
@@ -171,12 +167,12 @@ bool sr_move_unpack_exchange(sr_engine *e, sr_exchange *x, sr_bytes *packed)
 bool sr_move_unpack_subscriptions(sr_live *live, sr_subscriber *s, sr_bytes *packed)
 {
     uint32_t n;
-    if (!cut_struct(packed, &n, sizeof n))
+    if (!sr_move_cut_struct(packed, &n, sizeof n))
         return false;
     for (; n; n--) {
         sr_bytes name, last;
         moved_subscription one;
-        if (!cut_struct(packed, &one, sizeof one) || !sr_move_cut(packed, one.name, &name) ||
+        if (!sr_move_cut_struct(packed, &one, sizeof one) || !sr_move_cut(packed, one.name, &name) ||
             !sr_move_cut(packed, one.last, &last) || !name.len ||
             sr_subscribe(live, s, name, last) == SR_SUBSCRIBED_NOT)
             return false;
@@ -200,7 +196,7 @@ sr_hold *sr_move_unpack(sr_live *live, sr_exchange *x, sr_bytes packed, const sr
 {
     sr_bytes content, fields, body;
     moved_hold m;
-    if (!sr_move_unpack_exchange(live->engine, x, &packed) || !cut_struct(&packed, &m, sizeof m) ||
+    if (!sr_move_unpack_exchange(live->engine, x, &packed) || !sr_move_cut_struct(&packed, &m, sizeof m) ||
         m.content > UINT16_MAX || !sr_move_cut(&packed, m.content, &content) ||
         !sr_move_cut(&packed, m.fields, &fields) || !sr_move_cut(&packed, m.body, &body))
         return NULL;

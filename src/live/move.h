@@ -22,8 +22,9 @@ bool sr_move_pack(sr_live *live, const sr_hold *h, sr_buffer *out);
 
 /* --- the new edge --- */
 
-/* Takes the next bytes. False: there are not so many. */
+/* Take the next bytes: where they lie, or a copy, for a struct. False: there are not so many. */
 bool sr_move_cut(sr_bytes *from, size_t len, sr_bytes *out);
+bool sr_move_cut_struct(sr_bytes *from, void *to, size_t len);
 
 /* For an exchange that has just begun; for a subscriber that has. Take their part of `packed`. False: not well-formed, or no memory. */
 bool sr_move_unpack_exchange(sr_engine *e, sr_exchange *x, sr_bytes *packed);

@@ -65,18 +65,16 @@ bool sr_eventhead_end(sr_buffer *out, sr_bytes meta, size_t body)
            sr_buffer_add(out, "\r\n", 2);
 }
 
+static const char prefix[] = "Meta-";
+enum { PREFIX = sizeof prefix - 1 };
+
 /* The line of this name. at NULL: there is none. */
 static sr_bytes find(const sr_buffer *meta, sr_bytes name)
 {
-    sr_bytes all = sr_bytes_of(sr_buffer_at(meta), sr_buffer_len(meta));
-    while (all.len) {
-        size_t len = (size_t)((const char *)memchr(all.at, '\n', all.len) - all.at) + 1;
-        bool same = len > 5 + name.len && all.at[5 + name.len] == ':' &&
-                    sr_bytes_equal_nocase(sr_bytes_of(all.at + 5, name.len), name);
-        if (same)
-            return sr_bytes_of(all.at, len);
-        all = sr_bytes_of(all.at + len, all.len - len);
-    }
+    sr_bytes lines = sr_buffer_bytes(meta), of, value;
+    while (sr_response_next(&lines, &of, &value))
+        if (of.len == PREFIX + name.len && sr_bytes_equal_nocase(sr_bytes_of(of.at + PREFIX, name.len), name))
+            return sr_bytes_of(of.at, (size_t)(lines.at - of.at));
     return sr_bytes_of(NULL, 0);
 }
 
@@ -93,5 +91,5 @@ bool sr_eventhead_meta(sr_buffer *meta, sr_bytes name, sr_bytes value)
     if (!value.len)
         return true;
     return sr_buffer_len(meta) + name.len + value.len + 9 <= SR_EVENTHEAD_META_MAX &&
-           sr_buffer_add(meta, "Meta-", 5) && sr_response_line(meta, name, value);
+           sr_buffer_add(meta, prefix, PREFIX) && sr_response_line(meta, name, value);
 }

@@ -1,9 +1,9 @@
 #include "opening.h"
 
+#include "../base/base64.h"
 #include "../http/method.h"
 #include "../http/target.h"
 #include "../http/token.h"
-#include "base64.h"
 #include "sha1.h"
 
 enum { KEY = 24 }; /* bytes: 16 of them in base64 */

@@ -152,11 +152,7 @@ static void forget(sr_websocket *ws)
     sr_buffer_free(&ws->meta);
     sr_buffer_free(&ws->head);
     sr_buffer_free(&ws->early);
-    if (ws->reply) {
-        sr_buffer_free(&ws->reply->fields);
-        sr_buffer_free(&ws->reply->body);
-        free(ws->reply);
-    }
+    sr_websocket_reply_over(ws);
     sr_errand_forget(&ws->client);
     free(ws);
 }
@@ -228,6 +224,20 @@ void sr_websockets_step(sr_websockets *all)
 
 /* --- one --- */
 
+/* NULL: no memory. */
+static sr_websocket *make(sr_websockets *all)
+{
+    sr_websocket *ws = calloc(1, sizeof *ws);
+    if (!ws)
+        return NULL;
+    ws->all = all;
+    sr_link_init(&ws->link);
+    sr_link_init(&ws->asking);
+    sr_link_append(&all->list, &ws->link);
+    sr_wsframe_init(&ws->frames);
+    return ws;
+}
+
 static bool prepared(sr_websocket *ws, const sr_task *task, const sr_opening *o)
 {
     uint64_t random[2]; /* nobody else can guess it from the ids of requests */
@@ -247,13 +257,9 @@ sr_refusal sr_websocket_begin(sr_websockets *all, sr_task *task, const sr_openin
     sr_engine *e = all->engine;
     sr_exchange *x = task->exchange;
     sr_conn *c = x->conn;
-    sr_websocket *ws = calloc(1, sizeof *ws);
+    sr_websocket *ws = make(all);
     if (!ws)
         return SR_REFUSED_MEMORY;
-    ws->all = all;
-    sr_link_init(&ws->link);
-    sr_link_init(&ws->asking);
-    sr_wsframe_init(&ws->frames);
     ws->streams = c->state == SR_CONN_STREAMS;
     uint32_t most = e->config.hold_per_client;
     bool made = prepared(ws, task, o);
@@ -261,7 +267,6 @@ sr_refusal sr_websocket_begin(sr_websockets *all, sr_task *task, const sr_openin
         forget(ws);
         return made ? SR_REFUSED_HOLD : SR_REFUSED_MEMORY;
     }
-    sr_link_append(&all->list, &ws->link);
     ws->carrier = x;
     x->protocol->taken(e, x);
     x->held = ws;
@@ -281,18 +286,13 @@ bool sr_websocket_adopt(sr_websockets *all, sr_conn *c, sr_bytes packed)
 {
     sr_engine *e = all->engine;
     sr_exchange *x = sr_exchange_add(e, c);
-    sr_websocket *ws = x && sr_move_unpack_exchange(e, x, &packed) ? calloc(1, sizeof *ws) : NULL;
+    sr_websocket *ws = x && sr_move_unpack_exchange(e, x, &packed) ? make(all) : NULL;
     if (!ws)
         return false;
-    ws->all = all;
-    sr_link_init(&ws->link);
-    sr_link_init(&ws->asking);
-    sr_wsframe_init(&ws->frames);
     if (!sr_errand_of(&ws->client, x)) {
         forget(ws);
         return false;
     }
-    sr_link_append(&all->list, &ws->link);
     ws->state = SR_WEBSOCKET_OPEN;
     ws->accepted = true;
     ws->carrier = x;

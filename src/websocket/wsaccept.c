@@ -7,20 +7,6 @@
 #include "../live/channel.h"
 #include "eventhead.h"
 
-/* Cuts the first line off. False: there is none, or it is none. */
-static bool line(sr_bytes *lines, sr_bytes *name, sr_bytes *value)
-{
-    const char *end = lines->len ? memchr(lines->at, '\n', lines->len) : NULL;
-    const char *colon = end ? memchr(lines->at, ':', (size_t)(end - lines->at)) : NULL;
-    if (!colon || end == lines->at || end[-1] != '\r')
-        return false;
-    *name = sr_bytes_of(lines->at, (size_t)(colon - lines->at));
-    *value = colon + 1 < end ? sr_trim(sr_bytes_of(colon + 1, (size_t)(end - 1 - (colon + 1))))
-                             : sr_bytes_of("", 0);
-    *lines = sr_bytes_of(end + 1, lines->len - (size_t)(end + 1 - lines->at));
-    return true;
-}
-
 static bool is(sr_bytes name, const char *other)
 {
     return sr_bytes_equal_nocase(name, sr_bytes_of(other, strlen(other)));
@@ -66,8 +52,8 @@ static void extension(sr_websocket *ws, sr_bytes value)
 const char *sr_wsaccept_fields(sr_websocket *ws)
 {
     sr_bytes lines = sr_buffer_bytes(&ws->reply->fields), name, value, meta;
-    while (line(&lines, &name, &value)) {
-        if (sets_meta(name, &meta) && !sr_eventhead_meta(&ws->meta, meta, value))
+    while (sr_response_next(&lines, &name, &value)) {
+        if (sets_meta(name, &meta) && !sr_eventhead_meta(&ws->meta, meta, sr_trim(value)))
             return "has an invalid Set-Meta field, or too many";
         if (ws->state == SR_WEBSOCKET_OPENING && is(name, "sec-websocket-extensions"))
             extension(ws, value);
@@ -94,9 +80,9 @@ static sr_response_error fields_for_client(const sr_websocket *ws, sr_buffer *ou
     sr_response r;
     sr_bytes lines = sr_buffer_bytes(&ws->reply->fields), name, value;
     sr_response_error err = sr_response_begin(&r, 200, false, false);
-    while (!err && line(&lines, &name, &value))
+    while (!err && sr_response_next(&lines, &name, &value))
         if (is_for_client(name))
-            err = sr_response_field(&r, out, name, value);
+            err = sr_response_field(&r, out, name, sr_trim(value));
     return err;
 }
 

@@ -23,16 +23,6 @@ static bool passes(const sr_websocket *ws)
     return ws->state == SR_WEBSOCKET_REFUSED && ws->carrier;
 }
 
-static void reply_free(sr_websocket *ws)
-{
-    if (!ws->reply)
-        return;
-    sr_buffer_free(&ws->reply->fields);
-    sr_buffer_free(&ws->reply->body);
-    free(ws->reply);
-    ws->reply = NULL;
-}
-
 /* --- a whole response --- */
 
 /* Frees the errand: the application may be asked again. */
@@ -59,13 +49,6 @@ static void early(sr_websocket *ws)
     sr_buffer_free(&in);
 }
 
-/* Those that were open when the server began to stop were told of it. */
-static bool ends(const sr_websocket *ws)
-{
-    const sr_live *live = ws->all->live;
-    return live->draining || (live->retiring && !sr_live_moves(ws->carrier->conn));
-}
-
 static void answered(sr_websocket *ws)
 {
     const sr_wsreply *reply = ws->reply;
@@ -87,10 +70,12 @@ static void answered(sr_websocket *ws)
         sr_websocket_invalid(ws, wrong);
     else if (!opening || sr_wsaccept(ws))
         sr_wsorders(ws, in);
-    if (opening && ws->carrier && ws->state == SR_WEBSOCKET_OPEN && ends(ws))
-        ws->subscriber.ops->leave(ws->all->live, &ws->subscriber);
-    else if (opening && ws->carrier && ws->state == SR_WEBSOCKET_OPEN)
-        early(ws);
+    if (opening && ws->carrier && ws->state == SR_WEBSOCKET_OPEN) {
+        if (sr_live_stays(ws->all->live, &ws->subscriber))
+            early(ws);
+        else /* those that were open when the server began to stop were told of it */
+            ws->subscriber.ops->leave(ws->all->live, &ws->subscriber);
+    }
     sr_wsread_broken(ws);
     sr_wsread_resume(ws);
 }
@@ -196,14 +181,14 @@ static void end(sr_engine *e, sr_exchange *errand)
     errand_over(ws);
     if (ws->reply)
         answered(ws);
-    reply_free(ws);
+    sr_websocket_reply_over(ws);
 }
 
 static void cut(sr_engine *e, sr_exchange *errand)
 {
     sr_websocket *ws = of(errand);
     errand_over(ws);
-    reply_free(ws);
+    sr_websocket_reply_over(ws);
     if (!passes(ws)) {
         sr_websocket_invalid(ws, NULL);
         return;
@@ -218,7 +203,7 @@ static void refuse(sr_engine *e, sr_exchange *errand, int status, sr_refusal why
     sr_websocket *ws = of(errand);
     bool opening = ws->state == SR_WEBSOCKET_OPENING, later = ws->entering && ws->accepted;
     errand_over(ws);
-    reply_free(ws);
+    sr_websocket_reply_over(ws);
     if (later) {
         sr_websocket_ask_later(ws);
         return;

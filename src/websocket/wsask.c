@@ -23,11 +23,9 @@ static bool make(sr_websocket *ws, sr_buffer *text, sr_request *r)
     const sr_config *config = &ws->all->engine->config;
     const sr_request_limits limits = {config->request.line + MORE, config->request.head + MORE,
                                       SR_REQUEST_FIELDS_MAX, true};
-    sr_bytes meta =
-        sr_bytes_of(sr_buffer_len(&ws->meta) ? sr_buffer_at(&ws->meta) : "", sr_buffer_len(&ws->meta));
     sr_buffer_reset(text);
-    if (!sr_buffer_add(text, sr_buffer_at(&ws->head), sr_buffer_len(&ws->head)) ||
-        !sr_eventhead_end(text, meta, sr_buffer_len(&ws->events)))
+    if (!sr_buffer_add_bytes(text, sr_buffer_bytes(&ws->head)) ||
+        !sr_eventhead_end(text, sr_buffer_bytes(&ws->meta), sr_buffer_len(&ws->events)))
         return false;
     sr_request_init(r);
     if (sr_request_feed(r, &limits, sr_buffer_at(text), sr_buffer_len(text)) != SR_PARSE_DONE)
@@ -50,7 +48,7 @@ void sr_wsask(sr_websocket *ws)
     x->held = ws;
     ws->errand = x;
     ws->entering = true;
-    sr_bytes body = sr_bytes_of(sr_buffer_at(&ws->events), sr_buffer_len(&ws->events));
+    sr_bytes body = sr_buffer_bytes(&ws->events);
     sr_task task = {.exchange = x,
                     .request = r,
                     .base = sr_buffer_at(&all->text),

@@ -31,6 +31,16 @@ void sr_websocket_errand_over(sr_websocket *ws)
     ws->errand = NULL;
 }
 
+void sr_websocket_reply_over(sr_websocket *ws)
+{
+    if (!ws->reply)
+        return;
+    sr_buffer_free(&ws->reply->fields);
+    sr_buffer_free(&ws->reply->body);
+    free(ws->reply);
+    ws->reply = NULL;
+}
+
 void sr_websocket_ask_later(sr_websocket *ws)
 {
     sr_link_append(&ws->all->later, &ws->asking);
@@ -197,14 +207,12 @@ bool sr_wscarrier_put(sr_websocket *ws, sr_bytes frames)
 bool sr_wscarrier_send(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes)
 {
     sr_buffer *out = &ws->all->out;
-    char head[SR_WSFRAME_HEAD_MAX];
     sr_buffer_reset(out);
-    if (!sr_buffer_add(out, head, sr_wsframe_head(head, kind, bytes.len)) ||
-        !sr_buffer_add_bytes(out, bytes)) {
+    if (!sr_wsframe_add(out, kind, bytes)) {
         sr_wscarrier_drop(ws);
         return false;
     }
-    return sr_wscarrier_put(ws, sr_bytes_of(sr_buffer_at(out), sr_buffer_len(out)));
+    return sr_wscarrier_put(ws, sr_buffer_bytes(out));
 }
 
 bool sr_wscarrier_close(sr_websocket *ws, unsigned code, sr_bytes reason)

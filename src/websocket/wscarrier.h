@@ -51,6 +51,9 @@ sr_exchange *sr_wscarrier_release(sr_websocket *ws);
 /* Frees the errand; the request is abandoned if it is not over. */
 void sr_websocket_errand_over(sr_websocket *ws);
 
+/* Frees what has come of the response to the errand. */
+void sr_websocket_reply_over(sr_websocket *ws);
+
 /* There is no room in the queue: it is looked at in a moment. */
 void sr_websocket_ask_later(sr_websocket *ws);
 

@@ -1,6 +1,6 @@
 #include "wscontrol.h"
 
-#include "base64.h"
+#include "../base/base64.h"
 
 enum { NAME_MAX = 255, TIMEOUT_MAX = 24 * 3600 };
 

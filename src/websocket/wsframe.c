@@ -78,6 +78,13 @@ size_t sr_wsframe_head(char to[SR_WSFRAME_HEAD_MAX], sr_wsframe_kind kind, uint6
     return 2 + wide;
 }
 
+bool sr_wsframe_add(sr_buffer *out, sr_wsframe_kind kind, sr_bytes bytes)
+{
+    char head[SR_WSFRAME_HEAD_MAX];
+    return sr_buffer_add(out, head, sr_wsframe_head(head, kind, bytes.len)) &&
+           sr_buffer_add_bytes(out, bytes);
+}
+
 size_t sr_wsframe_close(char to[2 + SR_WSFRAME_CONTROL_MAX], unsigned code, sr_bytes reason)
 {
     size_t most = SR_WSFRAME_CONTROL_MAX - 2;

@@ -83,6 +83,9 @@ bool sr_wsframe_idle(const sr_wsframe *f);
 /* The head of a whole message from the server. Returns its length. */
 size_t sr_wsframe_head(char to[SR_WSFRAME_HEAD_MAX], sr_wsframe_kind kind, uint64_t len);
 
+/* Appends a whole message of the server. False: no memory; then a part of it may be there. */
+bool sr_wsframe_add(sr_buffer *out, sr_wsframe_kind kind, sr_bytes bytes);
+
 /* Whether a code may be in a CLOSE frame. */
 bool sr_wsframe_code(unsigned code);
 

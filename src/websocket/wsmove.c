@@ -20,11 +20,6 @@ static bool ready(const sr_websocket *ws)
            sr_wsframe_idle(&ws->frames) && sr_move_quiet(&ws->subscriber);
 }
 
-static bool add(sr_buffer *out, const sr_buffer *b)
-{
-    return !sr_buffer_len(b) || sr_buffer_add(out, sr_buffer_at(b), sr_buffer_len(b));
-}
-
 bool sr_wsmove_pack(const sr_websocket *ws, sr_buffer *out)
 {
     const sr_wsalive *alive = ws->alive;
@@ -50,8 +45,9 @@ bool sr_wsmove_pack(const sr_websocket *ws, sr_buffer *out)
         m.alive_kind = alive->kind;
     }
     return sr_move_pack_exchange(ws->all->engine, ws->carrier, out) && sr_buffer_add(out, &m, sizeof m) &&
-           add(out, &ws->head) && add(out, &ws->meta) &&
-           (!m.alive || sr_buffer_add(out, alive->content, m.alive)) &&
+           sr_buffer_add_bytes(out, sr_buffer_bytes(&ws->head)) &&
+           sr_buffer_add_bytes(out, sr_buffer_bytes(&ws->meta)) &&
+           (!alive || sr_buffer_add(out, alive->content, alive->len)) &&
            sr_move_pack_subscriptions(&ws->subscriber, out);
 }
 
@@ -73,13 +69,11 @@ static bool has_alive(sr_websocket *ws, const moved *m, sr_bytes content)
 
 bool sr_wsmove_unpack(sr_websocket *ws, sr_bytes *packed)
 {
-    sr_bytes bytes, head, meta, alive;
+    sr_bytes head, meta, alive;
     moved m;
-    if (!sr_move_cut(packed, sizeof m, &bytes))
-        return false;
-    memcpy(&m, bytes.at, sizeof m);
-    if (!sr_move_cut(packed, m.head, &head) || !sr_move_cut(packed, m.meta, &meta) ||
-        !sr_move_cut(packed, m.alive, &alive) || m.prefix > SR_WEBSOCKET_PREFIX_MAX)
+    if (!sr_move_cut_struct(packed, &m, sizeof m) || !sr_move_cut(packed, m.head, &head) ||
+        !sr_move_cut(packed, m.meta, &meta) || !sr_move_cut(packed, m.alive, &alive) ||
+        m.prefix > SR_WEBSOCKET_PREFIX_MAX)
         return false;
     ws->heard = m.heard;
     ws->pinged = m.pinged;
@@ -90,6 +84,6 @@ bool sr_wsmove_unpack(sr_websocket *ws, sr_bytes *packed)
     ws->detached = m.detached;
     ws->prefix = m.prefix;
     memcpy(ws->message_prefix, m.message_prefix, sizeof ws->message_prefix);
-    return sr_buffer_add_bytes(&ws->head, head) && (!meta.len || sr_buffer_add_bytes(&ws->meta, meta)) &&
+    return sr_buffer_add_bytes(&ws->head, head) && sr_buffer_add_bytes(&ws->meta, meta) &&
            has_alive(ws, &m, alive) && sr_move_unpack_subscriptions(ws->all->live, &ws->subscriber, packed);
 }

@@ -77,13 +77,6 @@ static bool begins_with(sr_bytes s, const char *at, size_t len)
     return s.len >= len && memcmp(s.at, at, len) == 0;
 }
 
-static bool frame(sr_buffer *out, sr_wsframe_kind kind, sr_bytes bytes)
-{
-    char head[SR_WSFRAME_HEAD_MAX];
-    return sr_buffer_add(out, head, sr_wsframe_head(head, kind, bytes.len)) &&
-           sr_buffer_add_bytes(out, bytes);
-}
-
 /* Appends a message for the client, or obeys what it says to the edge. NULL, or what is wrong. */
 static const char *message(sr_websocket *ws, const sr_wsevent *event, sr_buffer *out)
 {
@@ -98,7 +91,8 @@ static const char *message(sr_websocket *ws, const sr_wsevent *event, sr_buffer 
     if (text && !sr_is_utf8(content))
         return "has a text that is not UTF-8";
     ws->carrier->messages++;
-    return frame(out, text ? SR_WSFRAME_TEXT : SR_WSFRAME_BINARY, content) ? NULL : "needs too much memory";
+    return sr_wsframe_add(out, text ? SR_WSFRAME_TEXT : SR_WSFRAME_BINARY, content) ? NULL
+                                                                                    : "needs too much memory";
 }
 
 static const char *close_event(const sr_wsevent *event, unsigned *code, sr_bytes *reason)
@@ -148,7 +142,8 @@ void sr_wsorders(sr_websocket *ws, sr_bytes in)
         case SR_WSEVENT_PONG:
             controls = event.content.len <= SR_WSFRAME_CONTROL_MAX;
             if (!controls ||
-                !frame(out, event.kind == SR_WSEVENT_PING ? SR_WSFRAME_PING : SR_WSFRAME_PONG, event.content))
+                !sr_wsframe_add(out, event.kind == SR_WSEVENT_PING ? SR_WSFRAME_PING : SR_WSFRAME_PONG,
+                                event.content))
                 wrong = "has a PING or PONG of more than 125 bytes";
             break;
         case SR_WSEVENT_CLOSE:

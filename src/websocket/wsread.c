@@ -17,8 +17,7 @@ enum {
 static bool send_pongs(sr_websocket *ws)
 {
     sr_buffer *pongs = &ws->all->pongs;
-    size_t len = sr_buffer_len(pongs);
-    bool ok = !len || sr_wscarrier_put(ws, sr_bytes_of(sr_buffer_at(pongs), len));
+    bool ok = !sr_buffer_len(pongs) || sr_wscarrier_put(ws, sr_buffer_bytes(pongs));
     sr_buffer_reset(pongs);
     return ok;
 }
@@ -56,11 +55,7 @@ static bool add(sr_websocket *ws, sr_wsevent_kind kind, sr_bytes bytes)
 
 static bool pong(sr_websocket *ws, sr_bytes bytes)
 {
-    sr_buffer *pongs = &ws->all->pongs;
-    char head[SR_WSFRAME_HEAD_MAX];
-    bool ok = sr_buffer_add(pongs, head, sr_wsframe_head(head, SR_WSFRAME_PONG, bytes.len)) &&
-              sr_buffer_add_bytes(pongs, bytes);
-    return ok || fail(ws, SR_CLOSE_ERROR, "no memory");
+    return sr_wsframe_add(&ws->all->pongs, SR_WSFRAME_PONG, bytes) || fail(ws, SR_CLOSE_ERROR, "no memory");
 }
 
 /* The client closes: the application is told, and CLOSE is sent when it has answered, behind what it has to say. */

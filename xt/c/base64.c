@@ -1,5 +1,5 @@
 /* base64: the examples of RFC 4648 10, and what is none. */
-#include "../../src/websocket/base64.h"
+#include "../../src/base/base64.h"
 #include "guard.h"
 #include "tap.h"
 
@@ -32,5 +32,11 @@ int main(void)
     sr_base64_write(text, sr_bytes_of(all, sizeof all));
     size_t n = sr_base64_read(text, sr_bytes_of(text, sizeof text));
     ok(n == sizeof all && memcmp(text, all, n) == 0, "all bytes, in place");
+    int right = 0;
+    for (int c = 0; c < 256; c++)
+        right += c && strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", c)
+                     ? sr_base64_value((char)c) >= 0
+                     : sr_base64_value((char)c) == -1;
+    is_int(right, 256, "which bytes are digits");
     return done_testing();
 }

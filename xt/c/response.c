@@ -372,6 +372,13 @@ static void lines(void)
        "of an interim response");
     is_out("Link: </a>\r\n", "are filtered as well");
     ok(sr_informational_fields(&out, SR_BYTES("A: \x01\r\n")) == SR_RESPONSE_BAD_VALUE, "and checked");
+    sr_bytes left = SR_BYTES("A: b \r\nC: \r\nD:e\r\n"), name, value;
+    bool first = sr_response_next(&left, &name, &value) && sr_bytes_equal(name, SR_BYTES("A")) &&
+                 sr_bytes_equal(value, SR_BYTES("b "));
+    ok(first && sr_response_next(&left, &name, &value) && sr_bytes_equal(name, SR_BYTES("C")) && !value.len,
+       "one line after another");
+    ok(!sr_response_next(&left, &name, &value) && sr_bytes_equal(left, SR_BYTES("D:e\r\n")),
+       "up to what is none");
 }
 
 /* A buffer at the end of what can be counted stands in for memory that is not there. */

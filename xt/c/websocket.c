@@ -41,7 +41,16 @@ static sr_response_error head(sr_engine *e, sr_exchange *x, const sr_head *h, sr
     return h->fields.len ? SR_RESPONSE_BAD_NAME : SR_RESPONSE_OK;
 }
 
-static const sr_protocol protocol = {.head = head, .piece = piece, .output = output, .settle = settle};
+static int ended;
+
+static void end(sr_engine *e, sr_exchange *x)
+{
+    (void)e, (void)x;
+    ended++;
+}
+
+static const sr_protocol protocol = {
+    .head = head, .piece = piece, .output = output, .settle = settle, .end = end};
 
 static void late(sr_websockets *all, sr_websocket *ws)
 {
@@ -109,6 +118,48 @@ static void refusals(sr_websocket *ws)
        "and another one does");
 }
 
+/* The application answers OPEN when another edge is taking over, which has connections of these kinds only. */
+static void opens(sr_websockets *all, uint32_t yields, bool stays, const char *what)
+{
+    static const char closing[] = "\x88\x02\x03\xf4"; /* 1012 */
+    int pair[2];
+    if (!ok(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && !sr_loop_init(&engine.loop), "a socket"))
+        return;
+    sr_conn conn = {.state = SR_CONN_HELD, .source = {.fd = pair[0]}};
+    sr_exchange x = {.conn = &conn, .protocol = &protocol};
+    sr_websocket ws = {.all = all, .carrier = &x};
+    const sr_head h = {200, SR_BYTES("Content-Type: application/websocket-events\r\n"), 6, 6, false};
+    sr_bytes made;
+    x.held = &ws;
+    sr_link_init(&ws.asking);
+    sr_wsframe_init(&ws.frames);
+    sr_errand_of(&ws.client, &x);
+    ws.errand = sr_errand_new(&engine, &ws.client, &sr_wsanswer);
+    ws.errand->held = &ws;
+    engine.retiring = all->live->retiring = true;
+    all->live->yields = yields;
+    full = true;
+    ended = 0;
+    sr_buffer_reset(&out->mem);
+    ok(!sr_wsanswer.head(&engine, ws.errand, &h, &made), "%s: a head", what);
+    sr_wsanswer.piece(&engine, ws.errand, SR_BYTES("OPEN\r\n"), true);
+    sr_wsanswer.end(&engine, ws.errand);
+    sr_bytes sent = sr_buffer_bytes(&out->mem);
+    bool closes = sent.len > 4 && memcmp(sent.at + sent.len - 4, closing, 4) == 0;
+    ok(sent.len > 12 && memcmp(sent.at, "HTTP/1.1 101", 12) == 0, "%s: it opens", what);
+    ok(closes != stays && ended != stays && (ws.state == SR_WEBSOCKET_OPEN) == stays, "%s: and %s", what,
+       stays ? "stays" : "closes at once");
+    if (ws.carrier)
+        sr_wscarrier_over(&ws);
+    sr_link_remove(&ws.asking);
+    sr_buffer_free(&ws.events);
+    sr_errand_forget(&ws.client);
+    engine.retiring = all->live->retiring = full = false;
+    sr_loop_free(&engine.loop);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 int main(void)
 {
     sr_conn conn = {.state = SR_CONN_STREAMS};
@@ -128,6 +179,8 @@ int main(void)
     late(all, &ws);
     turns(&ws);
     refusals(&ws);
+    opens(all, UINT32_MAX, true, "a successor that takes over WebSockets");
+    opens(all, 1U << SR_HELD_STREAM | 1U << SR_HELD_RESPONSE, false, "one that does not");
     sr_subscriber_end(live, &ws.subscriber);
     sr_wsframe_free(&ws.frames);
     sr_websockets_free(all);

@@ -219,6 +219,12 @@ static void heads(void)
     ok(sr_wsframe_head(to, SR_WSFRAME_BINARY, 65536) == 10 &&
            memcmp(to, "\x82\x7f\0\0\0\0\0\x01\0\0", 10) == 0,
        "the head of 65536 bytes");
+    sr_buffer all = {0};
+    ok(sr_wsframe_add(&all, SR_WSFRAME_PONG, SR_BYTES("")) &&
+           sr_wsframe_add(&all, SR_WSFRAME_TEXT, SR_BYTES("hello")) &&
+           sr_bytes_equal(sr_buffer_bytes(&all), SR_BYTES("\x8a\0\x81\x05hello")),
+       "whole messages");
+    sr_buffer_free(&all);
     is_int((long long)sr_wsframe_close(to, SR_CLOSE_NONE, SR_BYTES("no")), 2, "CLOSE without a code");
     ok(sr_wsframe_close(to, SR_CLOSE_AWAY, SR_BYTES("bye")) == 7 && memcmp(to,
                                                                            "\x88\x05\x03\xe9"

@@ -41,7 +41,7 @@ my %EXCEPTION = ();
 
 # The files of each folder, from the ground up: each calls only those before it
 my %ORDER = (
-    base => 'buffer resident syscalls',
+    base => 'base64 buffer resident syscalls',
     http =>
         'date method status token coding condition range fold priority response page started target traced forwarded grip',
     http1 => 'chunked write framing head ownhead',
@@ -59,7 +59,7 @@ my %ORDER = (
     h1        => 'put end refuse decode read h1',
     h2        => 'state allocator priority numbers flood put refuse request tunnel session read h2',
     websocket =>
-        'base64 sha1 utf8 json opening wsframe wsevent wscontrol eventhead errand wscarrier wsread wsaccept wsorders wsanswer wsask wsmove websocket',
+        'sha1 utf8 json opening wsframe wsevent wscontrol eventhead errand wscarrier wsread wsaccept wsorders wsanswer wsask wsmove websocket',
     edge =>
         'lanerules holder log answer others turns lanes entry presence text calls census report publish deliver crew files plain upgrade dispatch failures heir '
         . 'keys limits slow mend stop edge keeper rights sandbox setup',

@@ -16,9 +16,9 @@ void sr_base64_write(char *to, sr_bytes s)
     }
 }
 
-static int value(char c)
+int sr_base64_value(char c)
 {
-    const char *at = c ? strchr(digits, c) : NULL;
+    const char *at = memchr(digits, c, sizeof digits - 1);
     return at ? (int)(at - digits) : -1;
 }
 
@@ -31,7 +31,7 @@ size_t sr_base64_read(char *to, sr_bytes s)
         return SIZE_MAX;
     uint32_t bits = 0;
     for (size_t i = 0; i < s.len - padding; i++) {
-        int v = value(s.at[i]);
+        int v = sr_base64_value(s.at[i]);
         if (v < 0)
             return SIZE_MAX;
         bits = bits << 6 | (uint32_t)v;
