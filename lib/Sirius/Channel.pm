@@ -49,15 +49,6 @@ sub _ask {
     return $text =~ s/\A--control /control /r;
 }
 
-# A WebSocket gets the same as a stream, as text where that is possible
-sub _formats {
-    my $bytes = shift;
-    die "the content is not text\n" if ref $bytes;
-    my $type = Sirius::Channel::Item->is_utf8($bytes) ? 'text' : 'binary';
-    return { 'http-stream' => { content => $bytes }, 'ws-message' => { content => $bytes, type => $type } };
-}
-
-# What is to be closed is told after what is to be sent
 sub _items {
     my ( $channel, $bytes, %how ) = @_;
     my @unknown = grep { !$KNOWN{$_} } sort keys %how;
@@ -65,15 +56,13 @@ sub _items {
     die "the channel is missing\n"                  if !length( $channel // '' );
     die "there is nothing to publish\n"             if !defined $bytes && !$how{formats} && !$how{close};
     die "either the content or formats, not both\n" if defined $bytes  && $how{formats};
-    my %named
-        = ( channel => $channel, map { ( s/_/-/r => $how{$_} ) } grep { defined $how{$_} } qw(id prev_id) );
-    my $formats = $how{formats} || ( defined $bytes ? _formats($bytes) : undef );
-    my @items;
-    push @items, { %named, formats => $formats } if $formats;
-    %named = ( channel => $channel )             if $formats;
-    push @items, { %named, formats => { map { $_ => { action => 'close' } } qw(http-stream ws-message) } }
-        if $how{close};
-    return @items;
+    return Sirius::Channel::Item->items(
+        $channel,
+        close     => $how{close},
+        formats   => $how{formats} || ( defined $bytes ? Sirius::Channel::Item->formats($bytes) : undef ),
+        id        => $how{id},
+        'prev-id' => $how{prev_id},
+    );
 }
 
 # Of the server of this worker, or child of one

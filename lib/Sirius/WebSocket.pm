@@ -5,7 +5,6 @@ use warnings;
 
 use Sirius::WebSocket::Connection;
 use Sirius::WebSocket::Events;
-use Sirius::WebSocket::Signature;
 
 my %TAKES = map { $_ => 1 } qw(issuer key on_close on_disconnect on_message on_open origins unsigned);
 
@@ -45,8 +44,10 @@ sub new {
         die "$_ is not a reference to a sub\n" if ref $arg{$_} ne 'CODE';
     }
     my $self = bless {%arg}, $class;
-    $self->{signature} = Sirius::WebSocket::Signature->new( key => $arg{key}, issuer => $arg{issuer} )
-        if defined $arg{key};
+    if ( defined $arg{key} ) {
+        require Sirius::WebSocket::Signature;
+        $self->{signature} = Sirius::WebSocket::Signature->new( key => $arg{key}, issuer => $arg{issuer} );
+    }
     my $origins = $arg{origins};
     $self->{origins} = { map { _origin($_) => 1 } ref $origins eq 'ARRAY' ? @$origins : $origins }
         if defined $origins;

@@ -8,6 +8,7 @@ use POSIX    ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Channel;
+use Sirius::Control::HTTP;
 use Sirius::Test;
 
 # What workers, their children and other processes publish reaches all edges, or its publisher is told why not

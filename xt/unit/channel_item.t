@@ -199,6 +199,29 @@ unlike packed(
     { channel => 'a', 'http-response' => { headers => { 'Grip-Hold' => 'stream', A => 1 }, body => 'x' } } ),
     qr/grip/i, 'Grip fields are for no client';
 
+subtest 'Items of bytes' => sub {
+    my $text   = { 'http-stream' => { content => 'x' }, 'ws-message' => { content => 'x', type => 'text' } };
+    my %ids    = ( id => '8', 'prev-id' => '7' );
+    my $closes = { map { $_ => { action => 'close' } } qw(http-stream ws-message) };
+    is_deeply( Sirius::Channel::Item->formats('x'), $text, 'text' );
+    is( Sirius::Channel::Item->formats("\xff")->{'ws-message'}{type}, 'binary', 'and what is none' );
+    is eval { Sirius::Channel::Item->formats( [] ) } // $@, "the content is not text\n", 'a reference';
+    my @cases = (
+        [ 'nothing', [], [] ],
+        [ 'formats', [ formats => $text, %ids ], [ { channel => 'a', %ids, formats => $text } ] ],
+        [ 'an end',  [ close   => 1,     %ids ], [ { channel => 'a', %ids, formats => $closes } ] ],
+        [   'no values',
+            [ formats => $text, close => undef, id => undef ],
+            [ { channel => 'a', formats => $text } ]
+        ],
+        [   'both',
+            [ formats => $text, close => 1, %ids ],
+            [ { channel => 'a', %ids, formats => $text }, { channel => 'a', formats => $closes } ]
+        ],
+    );
+    is_deeply( [ Sirius::Channel::Item->items( a => @{ $_->[1] } ) ], $_->[2], $_->[0] ) for @cases;
+};
+
 subtest 'A reason like the content of the stream' => sub {
     my $item = packed( {
         channel       => 'a',

@@ -106,8 +106,8 @@ sub summary { return 'Control a running server' }
 
 sub synopsis { return '[options] COMMAND' }
 
-# What goes to the channel, in the form of an item
-sub _format {
+# What is sent, if anything is
+sub _formats {
     my $self = shift;
     my $only = $self->given('format');
     $self->wrong("--format: '$only' is unknown: use http-stream, http-response or ws-message")
@@ -117,34 +117,23 @@ sub _format {
     my $bytes = do { local $/ = undef; readline STDIN }
         // '';
     return if $self->given('close') && !length $bytes;
-    my %format = (
-        'http-response' => { body    => $bytes },
-        'http-stream'   => { content => $bytes },
-        'ws-message'    =>
-            { content => $bytes, type => Sirius::Channel::Item->is_utf8($bytes) ? 'text' : 'binary' },
-    );
-    return map { $_ => $format{$_} } $only // qw(http-stream ws-message);
+    my $formats = Sirius::Channel::Item->formats($bytes);
+    return $formats if !defined $only;
+    return { $only => $formats->{$only} // { body => $bytes } };
 }
 
 # Items that are packed: what is to be sent, then what is to be closed
 sub _items {
     my ( $self, $channel ) = @_;
     $self->wrong('publish: the channel is missing') if !length( $channel // '' );
-    $self->wrong('publish: SIRIUS_CONTROL is none, as in programs of a server without a control socket')
-        if ( $ENV{SIRIUS_CONTROL} // '' ) eq 'none' && !grep { defined $self->given($_) } qw(control pid);
     require Sirius::Channel::Item;
-    my @formats = $self->_format;
-    my %named   = map { defined $self->given($_) ? ( $_ => $self->given($_) ) : () } qw(id prev-id);
-    my @items   = @formats ? { channel => $channel, %named, formats => {@formats} } : ();
-    %named = () if @items;
-    push @items,
-        {
-        channel => $channel,
-        %named, formats => { map { $_ => { action => 'close' } } qw(http-stream ws-message) }
-        }
-        if $self->given('close');
+    require Sirius::Control::Place;
+    $self->wrong('publish: SIRIUS_CONTROL is none, as in programs of a server without a control socket')
+        if Sirius::Control::Place->is_none( $ENV{SIRIUS_CONTROL} )
+        && !grep { defined $self->given($_) } qw(control pid);
+    my %how    = ( formats => scalar $self->_formats, map { $_ => $self->given($_) } qw(close id prev-id) );
     my @packed = eval {
-        map { Sirius::Channel::Item->packed($_) } @items;
+        map { Sirius::Channel::Item->packed($_) } Sirius::Channel::Item->items( $channel, %how );
     };
     return @packed ? \@packed : $self->wrong( 'publish: ' . $@ =~ s/\n\z//r );
 }

@@ -32,10 +32,30 @@ my $HEAD = 'L2 L7 S3 x6';
 my $last        = 0;
 my $lower_first = pack( 'L', 1 ) eq pack 'V', 1;
 
+# WebSockets get the same as streams, as text where that is possible
+sub formats {
+    my ( $class, $bytes ) = @_;
+    die "the content is not text\n" if ref $bytes;
+    my $type = $class->is_utf8($bytes) ? 'text' : 'binary';
+    return { 'http-stream' => { content => $bytes }, 'ws-message' => { content => $bytes, type => $type } };
+}
+
 sub is_utf8 {
     my ( $class, $bytes ) = @_;
     utf8::downgrade( $bytes, 1 ) or return 0;
     return utf8::decode($bytes) && $bytes !~ /[\x{d800}-\x{dfff}]|[^\x{0}-\x{10ffff}]/ ? 1 : 0;
+}
+
+# What is to be closed is told after what is to be sent. The ids are those of the first
+sub items {
+    my ( $class, $channel, %how ) = @_;
+    my %ids = map { $_ => $how{$_} } grep { defined $how{$_} } qw(id prev-id);
+    my @items;
+    push @items, { channel => $channel, %ids, formats => $how{formats} } if $how{formats};
+    %ids = () if @items;
+    my %close = map { $_ => { action => 'close' } } qw(http-stream ws-message);
+    push @items, { channel => $channel, %ids, formats => \%close } if $how{close};
+    return @items;
 }
 
 sub packed {
@@ -223,6 +243,20 @@ An item has at most 1 MiB. C<reason> of C<http-response> is that of its code. Ot
 a subscriber would get something else than was meant; what else is in an item is ignored.
 
 =head1 METHODS
+
+=head2 formats
+
+  my $formats = Sirius::Channel::Item->formats($bytes);
+
+What bytes are for streams and WebSockets: C<http-stream> with them as they are, and C<ws-message> of type text, or binary if they are not
+UTF-8. Dies if they are a reference.
+
+=head2 items
+
+  my @items = Sirius::Channel::Item->items( $channel, formats => \%formats, close => 1, id => '8', 'prev-id' => '7' );
+
+The items of one publication: one with the formats, if there are any, and with C<close> one that ends the streams and WebSockets of the
+channel. The first of them has the ids.
 
 =head2 is_utf8
 

@@ -318,7 +318,6 @@ sub _warm_up {
     return \@all;
 }
 
-# A number, or two of them: at the start and at the most
 # Bytes of a path as a client sends it
 sub _websocket {
     my $value    = shift;
@@ -332,6 +331,7 @@ sub _websocket {
     return \@prefixes;
 }
 
+# A number, or two of them: at the start and at the most
 sub _workers {
     my ( $value, $row ) = @_;
     my $auto = qr/auto(?:[*]\d{1,4})?/;

@@ -7,7 +7,6 @@ use Errno               qw(EAGAIN ECONNREFUSED EINTR ENOENT);
 use Fcntl               qw(F_SETFL O_NONBLOCK);
 use JSON::PP            ();
 use Sirius::Base::Clock qw(now);
-use Sirius::Control::HTTP;
 use Sirius::OS::Proc;
 use Socket      qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
 use Time::HiRes qw(sleep);
@@ -38,6 +37,7 @@ sub pid { return shift->{server}[0] }
 
 sub publish {
     my ( $self, $packed ) = @_;
+    require Sirius::Control::HTTP;
     my $answer = '';
     for ( 1 .. TRIES ) {
         my $fh = $self->_connect;

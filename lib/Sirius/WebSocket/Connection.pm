@@ -33,7 +33,7 @@ sub close {
     my ( $self, $code, $reason ) = @_;
     ( $code, $reason ) = ( $code // 1000, _bytes( close => $reason // q(), 'reason' ) );
     die "close: the code $code cannot be sent\n"
-        if $code !~ /\A[1-4][0-9]{3}\z/ || $code < 3000 && ( $code > 1014 || $code =~ /\A100[456]\z/ );
+        if $code !~ /\A(?:100[0-37-9]|101[0-4]|[34][0-9]{3})\z/;
     die "close: the reason has more than 123 bytes\n" if length $reason > 123;
     return $self->_closing( pack 'n a*', $code, $reason );
 }
