@@ -22,19 +22,12 @@ sub {
 }
 APP
 
-sub comes {
-    my ( $client, $text ) = @_;
-    my $in = '';
-    until_true( 10, sub { ( $in .= $client->some( 1, 1 ) ) =~ $text } );
-    return $in;
-}
 my @client = map { $server->connect } 1 .. 5;
 $_->send( request('GET /events') ) for @client;
-like comes( $_, qr/first\n\n/ ), qr/^data: first\n\n/m, 'a stream begins' for @client;
+like $_->comes(qr/first\n\n/), qr/^data: first\n\n/m, 'a stream begins' for @client;
 is $server->ask('GET /')->body, 'free', 'the only worker is free';
 $server->ask('GET /say?second');
-like comes( $_, qr/second\n\n/ ), qr/^data: second\n\n/m, 'and gets what the application publishes'
-    for @client;
+like $_->comes(qr/second\n\n/), qr/^data: second\n\n/m, 'and gets what the application publishes' for @client;
 unlike $server->ask( 'GET /', 'Grip-Hold: stream', 'Grip-Channel: news' )->body, qr/data/,
     'clients can\'t ask for it';
 $_->close for @client;

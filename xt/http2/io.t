@@ -237,8 +237,7 @@ subtest 'both ends' => sub {
     open_tunnel( $client, 7, '/wait' );
     $client->await( 'HEADERS', 7 );
     close $client->{socket};
-    $server->wait_log(qr/gone 0/);
-    pass 'a worker that waits hears of the end of the connection';
+    ok $server->wait_log(qr/gone 0/), 'a worker that waits hears of the end of the connection';
     $server->stop;
 };
 

@@ -42,9 +42,7 @@ sub held { return $server->board->{held}{stream} }
 # What comes until it looks so, without the framing
 sub text {
     my ( $client, $like ) = @_;
-    my $in = '';
-    until_true( 10, sub { $in .= $client->some( 1, 0.2 ); $in =~ $like || $client->{end} } );
-    return join '', $in =~ /^[a-z]+(?: \d)?\n/mg;
+    return join '', $client->comes($like) =~ /^[a-z]+(?: \d)?\n/mg;
 }
 
 subtest 'a stream' => sub {

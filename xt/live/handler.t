@@ -3,7 +3,6 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../../t/lib";
 use File::Temp ();
-use JSON::PP   qw(encode_json);
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Live;
@@ -15,11 +14,7 @@ my $server = start_server( Sirius::Test::Live->app, qw(--workers 2 --hold --cont
 my $live   = Sirius::Test::Live->new(
     address => $server->address,
     server  => $server,
-    publish => sub {
-        my $body   = encode_json( { items => [shift] } );
-        my $client = Sirius::Test::Client->new( "unix:$dir/control", plain => 1 );
-        return $client->ask( 'POST /publish/', 'Content-Type: application/json', \$body )->status;
-    },
+    control => "$dir/control",
 );
 $live->streams;
 $live->websockets;

@@ -47,18 +47,10 @@ APP
 my $server = start_server( $APP, qw(--hold --workers 1) );
 sub held { return $server->board->{held} }
 
-# What comes until it looks so
-sub text {
-    my ( $client, $like ) = @_;
-    my $text = '';
-    until_true( 10, sub { ( $text .= $client->some( 1, 0.1 ) ) =~ $like } );
-    return $text;
-}
-
 subtest 'a stream' => sub {
     my $client = $server->connect;
     $client->send( request('GET /stream') );
-    like text( $client, qr/\AHTTP\/1\.1 200 .*hello\n/s ), qr/\AHTTP\/1\.1 200 .*hello\n/s,
+    like $client->comes(qr/\AHTTP\/1\.1 200 .*hello\n/s), qr/\AHTTP\/1\.1 200 .*hello\n/s,
         'the response of the application';
     ok until_true( 5, sub { held()->{stream} == 1 } ), 'it is held';
     is $server->ask("GET /$_")->status, 200, 'the only worker is free' for 1 .. 3;
@@ -71,7 +63,7 @@ subtest 'a stream' => sub {
 subtest 'its fields' => sub {
     my $client = $server->connect;
     $client->send( request('GET /stream') );
-    unlike text( $client, qr/grip/i ), qr/grip/i, 'are not sent';
+    unlike $client->comes(qr/hello\n/), qr/grip/i, 'are not sent';
     is $server->ask('GET /leftover')->header('Grip-Channel'), undef, 'nor without Grip-Hold';
     is $server->ask('GET /leftover')->header('Grip-Status'),  undef, 'whatever they are';
     is $server->ask('HEAD /stream')->status,                  200,   'HEAD is not held';
@@ -85,7 +77,7 @@ subtest 'its fields' => sub {
         'and one whose bytes are those that are published';
     $client = $server->connect;
     $client->send( request('GET /md5') );
-    my $head = text( $client, qr/hello\n/ );
+    my $head = $client->comes(qr/hello\n/);
     like $head,   qr/^Content-Encoding: identity\r$/m, 'which is the same';
     unlike $head, qr/^Content-MD5/mi,                  'the checksum is that of the beginning';
 };
@@ -93,14 +85,14 @@ subtest 'its fields' => sub {
 subtest 'bodies of all kinds' => sub {
     my $client = $server->connect;
     $client->send( request('GET /length') );
-    like text( $client, qr/chunked.*hello\n/is ), qr/chunked.*hello\n/is,
+    like $client->comes(qr/chunked.*hello\n/is), qr/chunked.*hello\n/is,
         'the length that the application gives is that of the beginning';
     $client = $server->connect;
     $client->send( request('GET /writer/stream') );
-    like text( $client, qr/one\n.*two\n/s ), qr/one\n.*two\n/s, 'of a writer';
+    like $client->comes(qr/one\n.*two\n/s), qr/one\n.*two\n/s, 'of a writer';
     $client = $server->connect;
     $client->send( request('GET /file/stream') );
-    like text( $client, qr/HTTP.*\r\n\r\n.+/s ), qr/HTTP.*\r\n\r\n.+/s, 'of a file';
+    like $client->comes(qr/HTTP.*\r\n\r\n.+/s), qr/HTTP.*\r\n\r\n.+/s, 'of a file';
     $client = $server->connect;
     $client->send( request('GET /large/stream') );
     cmp_ok length $client->some(300_000), '>', 300_000, 'a large one';
@@ -110,9 +102,9 @@ subtest 'bodies of all kinds' => sub {
 subtest 'what keeps a stream alive' => sub {
     my $client = $server->connect;
     $client->send( request('GET /alive') );
-    like text( $client, qr/hello\n/ ),          qr/hello\n/,          'the beginning';
-    like text( $client, qr/\A3\r\n:\n\n\r\n/ ), qr/\A3\r\n:\n\n\r\n/, 'comes after a second or two';
-    like text( $client, qr/\A3\r\n:\n\n\r\n/ ), qr/\A3\r\n:\n\n\r\n/, 'again';
+    like $client->comes(qr/hello\n/),          qr/hello\n/,          'the beginning';
+    like $client->comes(qr/\A3\r\n:\n\n\r\n/), qr/\A3\r\n:\n\n\r\n/, 'comes after a second or two';
+    like $client->comes(qr/\A3\r\n:\n\n\r\n/), qr/\A3\r\n:\n\n\r\n/, 'again';
 };
 
 subtest 'a response that waits' => sub {
@@ -181,7 +173,7 @@ subtest 'the server stops' => sub {
 subtest '--hold-per-client' => sub {
     my $limited = start_server( $APP, qw(--hold --hold-per-client 2 --workers 1) );
     my @held    = map { my $c = $limited->connect; $c->send( request('GET /stream') ); $c } 1 .. 2;
-    like text( $_, qr/hello/ ), qr/hello/, 'held' for @held;
+    like $_->comes(qr/hello/), qr/hello/, 'held' for @held;
     is $limited->ask('GET /stream')->status,                   503, 'another one is refused';
     is $limited->ask('GET /poll')->status,                     503, 'whatever it is';
     is $limited->board->{totals}{refusals}{'hold-per-client'}, 2,   'and counted';

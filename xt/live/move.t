@@ -61,18 +61,14 @@ sub streams {
     my ( $server, $n ) = @_;
     my @clients = map { $server->connect } 1 .. $n;
     $_->send( request('GET /stream') ) for @clients;
-    for my $client (@clients) {
-        my $text = '';
-        until_true( 10, sub { ( $text .= $client->some( 1, 0.1 ) ) =~ /begin\n/ } );
-    }
+    $_->comes(qr/begin\n/) for @clients;
     return @clients;
 }
 
 # The numbers that it has got
 sub numbers {
     my ( $client, $last ) = @_;
-    my $text = '';
-    until_true( 20, sub { ( $text .= $client->some( 1, 0.2 ) ) =~ /^$last\r?$/m } );
+    my $text = $client->comes( qr/^$last\r?$/m, 20 );
     $text =~ s/^[\da-f]+\r\n([^\r]*)\r\n/$1/mg;
     return $text;
 }

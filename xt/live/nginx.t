@@ -3,7 +3,6 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../../t/lib";
 use File::Temp ();
-use JSON::PP   qw(encode_json);
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Live;
@@ -30,11 +29,7 @@ my $nginx = Sirius::Test::Nginx->start($block);
 my $live = Sirius::Test::Live->new(
     address => '127.0.0.1:' . $nginx->port,
     server  => $server,
-    publish => sub {
-        my $body   = encode_json( { items => [shift] } );
-        my $client = Sirius::Test::Client->new( "unix:$dir/control", plain => 1 );
-        return $client->ask( 'POST /publish/', 'Content-Type: application/json', \$body )->status;
-    },
+    control => "$dir/control",
 );
 $live->streams;
 $live->websockets;

@@ -270,23 +270,13 @@ subtest 'A server that becomes a new program' => sub {
 
 subtest 'Publishers that are killed' => sub {
     my $server = server(qw(--workers 2 --edges 2));
-    my %killed;
     for my $bytes ( 1000, 1_000_000 ) {
         for ( 1 .. 5 ) {
             my $client = $server->connect;
             my $before = counts($server);
             $client->send("GET /for-ever/$bytes HTTP/1.1\r\nHost: a\r\n\r\n");
             until_true( 20, sub { counts($server) ne $before } );
-            my $busy;
-            until_true(
-                20,
-                sub {
-                    ($busy)
-                        = grep { $_->{state} eq 'busy' && !$killed{ $_->{pid} }++ }
-                        @{ $server->board->{workers} };
-                }
-            );
-            kill KILL => $busy->{pid};
+            $server->kill_busy;
             is $client->response( patience => 60 )->status, 502, "a worker within one of $bytes bytes";
         }
     }

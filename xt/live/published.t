@@ -42,23 +42,6 @@ delete $ENV{SIRIUS_CONTROL};
 sub server  { return start_server( $APP, '--hold', '--control' => $path, @_ ) }
 sub publish { return Sirius::Channel->publish( @_, control => $path ) }
 
-sub subscribers {
-    my ( $server, $number, $way ) = @_;
-    my $before = held($server);
-    my @all    = map {
-        my $client = $server->connect;
-        $client->send( request("GET $way") );
-        $client;
-    } 1 .. $number;
-    until_true( 20, sub { held($server) == $before + $number } );
-    return @all;
-}
-
-sub held {
-    my $held = shift->board->{held};
-    return $held->{stream} + $held->{response};
-}
-
 # The bodies, each once
 sub bodies {
     my %body;
@@ -68,8 +51,8 @@ sub bodies {
 
 subtest 'In order' => sub {
     my $server = server(qw(--workers 4 --edges 2));
-    my @all    = subscribers( $server, 30, '/stream/news' );
-    my @other  = subscribers( $server, 2,  '/stream/other' );
+    my @all    = $server->subscribers( 30, '/stream/news' );
+    my @other  = $server->subscribers( 2,  '/stream/other' );
     my @pids;
     for my $name ( 'cron', 'job' ) {
         my $pid = fork // die $!;
@@ -108,8 +91,8 @@ subtest 'In order' => sub {
 
 subtest 'Formats' => sub {
     my $server = server(qw(--workers 1));
-    my @stream = subscribers( $server, 3, '/stream/a' );
-    my @wait   = subscribers( $server, 3, '/response/a' );
+    my @stream = $server->subscribers( 3, '/stream/a' );
+    my @wait   = $server->subscribers( 3, '/response/a' );
     publish( a => "one\n" );
     my %response = ( code => 201, headers => { 'X-Own' => 'yes', 'Content-Length' => 3 }, body => "two\n" );
     publish( a => undef, formats => { 'http-response' => \%response } );
@@ -121,8 +104,8 @@ subtest 'Formats' => sub {
     my @got = map { $_->response( patience => 10 ) } @stream;
     is_deeply [ map { $_->status . q( ) . md5_hex( $_->body ) } @got ],
         [ ( "200 " . md5_hex("begin\none\n$large") ) x 3 ], 'the rest for streams, also a large one';
-    is held($server), 0, 'nobody is held any more';
-    my ($late) = subscribers( $server, 1, '/stream/a' );
+    is $server->held, 0, 'nobody is held any more';
+    my ($late) = $server->subscribers( 1, '/stream/a' );
     publish( a => undef, close => 1 );
     is_deeply [ bodies($late) ], ["begin\n"], 'nobody gets what was published before';
 };
@@ -131,8 +114,8 @@ subtest 'A client that does not read' => sub {
     my $server = server(qw(--workers 1 --hold-buffer 100k));
     my $slow   = $server->connect( rcvbuf => 4096 );
     $slow->send( request('GET /stream/a') );
-    until_true( 20, sub { held($server) == 1 } );
-    my @fast = subscribers( $server, 2, '/stream/a' );
+    until_true( 20, sub { $server->held == 1 } );
+    my @fast = $server->subscribers( 2, '/stream/a' );
     my $sum  = 0;
     until_true(
         30,
@@ -145,28 +128,18 @@ subtest 'A client that does not read' => sub {
     );
     is $server->board->{totals}{hold_slow},             1, 'is closed, and counted';
     is $server->board->{totals}{closed}{'hold-buffer'}, 1, 'by its reason';
-    is held($server),                                   2, 'the others stay';
+    is $server->held,                                   2, 'the others stay';
 };
 
 subtest 'A publisher that is killed' => sub {
     my $server = server(qw(--workers 2 --edges 2));
-    my @all    = subscribers( $server, 4, '/stream/a' );
-    my %killed;
+    my @all    = $server->subscribers( 4, '/stream/a' );
     for my $bytes ( 10, 60_000 ) {
         my $client = $server->connect;
         my $before = $server->board->{totals}{published};
         $client->send( request("GET /kill/a/1/1000000/$bytes") );
         until_true( 20, sub { $server->board->{totals}{published} > $before + 10 } );
-        my $busy;
-        until_true(
-            20,
-            sub {
-                ($busy)
-                    = grep { $_->{state} eq 'busy' && !$killed{ $_->{pid} }++ }
-                    @{ $server->board->{workers} };
-            }
-        );
-        kill KILL => $busy->{pid};
+        $server->kill_busy;
         is $client->response( patience => 60 )->status, 502, 'a worker';
     }
     publish( a => "after\n", close => 1 );

@@ -40,23 +40,6 @@ sub ctl {
     return ( $? >> 8 ) . " $said";
 }
 
-sub subscribers {
-    my ( $number, $way ) = @_;
-    my $before = held();
-    my @all    = map {
-        my $client = $server->connect;
-        $client->send( request("GET $way") );
-        $client;
-    } 1 .. $number;
-    until_true( 20, sub { held() == $before + $number } );
-    return @all;
-}
-
-sub held {
-    my $held = $server->board->{held};
-    return $held->{stream} + $held->{response};
-}
-
 sub admin {
     my $way = shift;
     return $server->connect( to => "127.0.0.1:$admin", plain => 1 )
@@ -66,8 +49,8 @@ sub admin {
 is ctl('channels'), "0 0 channels, 0 subscriptions\n", 'there is no channel';
 unlike ctl('status'), qr/HELD/, 'and nothing is held';
 
-my @stream = ( subscribers( 5, '/stream/news' ), subscribers( 2, '/stream/news/caf%e9' ) );
-my @wait   = subscribers( 3, '/response/b' );
+my @stream = ( $server->subscribers( 5, '/stream/news' ), $server->subscribers( 2, '/stream/news/caf%e9' ) );
+my @wait   = $server->subscribers( 3, '/response/b' );
 Sirius::Channel->publish( news => "one\n", control => $path ) for 1 .. 3;
 until_true( 20, sub { $server->board->{totals}{delivered} == 21 } );
 
@@ -144,9 +127,9 @@ subtest 'A WebSocket' => sub {
 
 subtest 'Many channels' => sub {
     my @many = map {
-        subscribers( 1, join '/', '/stream', map {"c$_"} 20 * $_ .. 20 * $_ + 19 )
+        $server->subscribers( 1, join '/', '/stream', map {"c$_"} 20 * $_ .. 20 * $_ + 19 )
     } 0 .. 29;
-    push @many, subscribers( 2, '/stream/most' );
+    push @many, $server->subscribers( 2, '/stream/most' );
     my ( $status, @lines ) = split /\n/, ctl('channels');
     like $lines[-1], qr/\A\d+ channels, 602 subscriptions\z/, 'all subscriptions are counted';
     like $lines[0],  qr/\Amost +2 +0\z/,                      'the first has the most';

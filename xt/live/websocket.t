@@ -3,8 +3,8 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../../t/lib";
+use File::Temp ();
 use Test::More;
-use Time::HiRes qw(sleep);
 use Sirius::Test;
 use Sirius::Test::WebSocket;
 
@@ -71,9 +71,14 @@ sub {
 }
 APP
 
-my @options = ( qw(--hold --workers 2 --access-log), my $log = File::Temp->new( TMPDIR => 1 ) . q() );
-push @options, qw(--access-log-format), '%r %>s %{Referer}i';
-my $server = start_server( $APP, @options );
+my $dir    = File::Temp->newdir( 'sirius-websocket-XXXXXX', TMPDIR => 1 );
+my $log    = "$dir/access.log";
+my $server = start_server(
+    $APP,
+    qw(--hold --workers 2 --access-log-format),
+    '%r %>s %{Referer}i',
+    '--access-log' => $log
+);
 
 sub ws {
     my ( $path, %option ) = @_;
@@ -145,8 +150,7 @@ subtest 'what the application does not accept' => sub {
     is ws('/500')->status,    500, 'an error of its own';
     is ws('/die')->status,    500, 'an exception';
     is ws('/noopen')->status, 502, 'events without OPEN';
-    $server->wait_log(qr/a response to events of a WebSocket does not begin with OPEN/);
-    pass 'which is logged';
+    ok $server->wait_log(qr/a response to events of a WebSocket does not begin with OPEN/), 'which is logged';
 };
 
 subtest 'messages' => sub {
@@ -171,11 +175,11 @@ subtest 'messages' => sub {
 subtest 'together and in order' => sub {
     my $ws = ws('/log-together');
     $ws->text('slow');
-    $server->wait_log(qr{event /log-together TEXT 4\|slow\|$}m);
+    ok $server->wait_log(qr{event /log-together TEXT 4\|slow\|$}m), 'the application is busy';
     $ws->text($_) for qw(a b c);
     $ws->next for 1 .. 4;
-    $server->wait_log(qr{event /log-together TEXT 1\|a\|TEXT 1\|b\|TEXT 1\|c\|$}m);
-    pass 'what comes meanwhile is told by one request';
+    ok $server->wait_log(qr{event /log-together TEXT 1\|a\|TEXT 1\|b\|TEXT 1\|c\|$}m),
+        'what comes meanwhile is told by one request';
 };
 
 subtest 'closes' => sub {
@@ -184,14 +188,14 @@ subtest 'closes' => sub {
     $ws->send( close => pack 'n a*', 4000, 'bye' );
     is $ws->all, 'text last, close 4000', 'the code comes back, behind the answer';
     is $ws->end, 'eof',                   'then the connection ends';
-    $server->wait_log(qr{event /log-close CLOSE 5\|\x0f\xa0bye\|$}m);
-    pass 'the application is told';
+    ok $server->wait_log(qr{event /log-close (?:TEXT 4\|last\|)?CLOSE 5\|\x0f\xa0bye\|$}m),
+        'the application is told';
     $ws = ws('/log-app');
     $ws->text('close');
     is $ws->all, 'text bye, close 4001 enough', 'the application closes';
     $ws->send( close => pack 'n', 4001 );
     is $ws->end, 'eof', 'and when the client has done so, it is over';
-    $server->wait_log(qr{event /log-app CLOSE 2\|});
+    ok $server->wait_log(qr{event /log-app CLOSE 2\|}), 'as the application hears';
     $ws = ws('/log-drop');
     $ws->text('drop');
     like $ws->end, qr/\A(?:eof|reset)\z/, 'the application drops it without CLOSE';
@@ -199,16 +203,15 @@ subtest 'closes' => sub {
     $ws->text('x');
     $ws->next;
     $ws->close;
-    $server->wait_log(qr{event /log-gone DISCONNECT\|$}m);
-    pass 'a client that leaves without CLOSE';
+    ok $server->wait_log(qr{event /log-gone DISCONNECT\|$}m), 'a client that leaves without CLOSE';
     $ws = ws('/log-half');
     $ws->finish;
     like $ws->end, qr/\A(?:eof|reset)\z/, 'one that ends its side';
-    $server->wait_log(qr{event /log-half DISCONNECT\|$}m);
+    ok $server->wait_log(qr{event /log-half DISCONNECT\|$}m), 'which the application hears';
     $ws = ws('/log-broken');
     $ws->send( text => "\xff" );
     is $ws->all, 'close 1007 the text is not UTF-8', 'one that breaks a rule';
-    $server->wait_log(qr{event /log-broken DISCONNECT\|$}m);
+    ok $server->wait_log(qr{event /log-broken DISCONNECT\|$}m), 'for the application it is gone';
     $ws = ws('/echo');
     $ws->send( close => pack 'n', 4001 );
     is $ws->all, 'close 4001', 'an application that does not answer CLOSE';
@@ -222,7 +225,7 @@ subtest 'an application that fails' => sub {
         is $ws->all, 'close 1011', qq(it answers $how);
         is $ws->end, 'eof',        'and its connection ends';
     }
-    $server->wait_log(qr/a response to events of a WebSocket /);
+    ok $server->wait_log(qr/a response to events of a WebSocket /), 'the log says why';
     my $ws = ws('/echo');
     $ws->text('still there');
     is $ws->next, 'text still there', 'others go on';
@@ -321,8 +324,7 @@ subtest 'limits' => sub {
     my @ws = map { ws('/echo') } 1 .. 4;
     is join( ' ', map { $_->status } @ws ), '101 101 101 503', '--hold-per-client';
     $_->close for @ws;
-    until_true( 10, sub { ws('/echo')->status == 101 } );
-    pass 'a place is free again';
+    ok until_true( 10, sub { ws('/echo')->status == 101 } ), 'a place is free again';
     $server->stop;
 };
 
@@ -360,7 +362,7 @@ subtest 'pings' => sub {
     is $ws->next(5), 'ping ', 'and again';
     is $ws->next(5), 'ping ', 'one that does not answer';
     like $ws->next(5), qr/\A(?:eof|reset)/, 'is dropped';
-    $server->wait_log(qr{event /log-ping DISCONNECT});
+    ok $server->wait_log(qr{event /log-ping DISCONNECT}), 'and the application is told';
     $server->stop;
 };
 
@@ -405,13 +407,12 @@ subtest 'a stop' => sub {
     $server = start_server( $APP, qw(--hold --workers 1) );
     my $busy = ws('/log-stop');
     $busy->text('slow');
-    $server->wait_log(qr{event /log-stop TEXT});
+    ok $server->wait_log(qr{event /log-stop TEXT}), 'a message is answered';
     $server->signal('TERM');
-    sleep 0.3;
+    ok $server->wait_log(qr/stopping: TERM/), 'while the server stops';
     $busy->close;
-    $server->wait_log(qr{event /log-stop DISCONNECT});
-    pass 'a client leaves while its message is answered: that is told';
-    $server->stop;
+    ok $server->wait_log(qr{event /log-stop DISCONNECT}), 'its client leaves: that is told';
+    is $server->wait_exit, 'exit 0', 'the server stops';
     $server = start_server( $APP, qw(--hold --workers 1) );
     my $ws = ws('/echo');
     $ws->text('x');

@@ -50,7 +50,7 @@ sub publish {
     my $client = Sirius::Test::Client->new($h1);
     return $client->ask("GET $path")->body;
 }
-sub held { return $server->board->{held}{websocket} }
+sub held { return $server->held('websocket') }
 
 subtest 'to those who listen' => sub {
     my @ws = ( ws('/'), ws( '/', h2 => 1 ), ws('/?other') );
@@ -112,8 +112,8 @@ subtest 'a client that does not read' => sub {
         last if held() == 1;
     }
     until_true( 10, sub { held() == 1 } );
-    is held(),                      1, 'is dropped';
-    is $server->board->{hold_slow}, 1, 'and counted' if exists $server->board->{hold_slow};
+    is held(),                              1, 'is dropped';
+    is $server->board->{totals}{hold_slow}, 1, 'and counted';
     publish('/slow/still');
     is $fast->next, 'text still 1', 'others go on';
 };

@@ -106,6 +106,15 @@ sub abort {
 
 sub close { return close shift->{socket} }
 
+# The bytes that come until they match, the connection ends, or the patience does
+sub comes {
+    my ( $self, $like, $patience ) = @_;
+    my $until = time + ( $patience || $PATIENCE );
+    my $bytes = $self->some( 1, 0.2 );
+    $bytes .= $self->some( 1, 0.2 ) while $bytes !~ $like && !$self->{end} && time < $until;
+    return $bytes;
+}
+
 # How the connection ends when only its end may come: "eof", "reset", "timeout" or "bytes: ..."
 sub end {
     my ( $self, $patience ) = @_;

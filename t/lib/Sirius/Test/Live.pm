@@ -3,12 +3,13 @@ package Sirius::Test::Live;
 # An application with event streams, long polling and WebSockets, and what clients see of it. The same behind Pushpin
 # (xt/deploy/pushpin.t) and under --hold (xt/live/handler.t).
 #
-#   my $live = Sirius::Test::Live->new( address => $address, server => $server, publish => sub { my $item = shift; ... } );
+#   my $live = Sirius::Test::Live->new( address => $address, server => $server, control => $path );
 #   $live->streams;
 #   $live->websockets;
 
 use strict;
 use warnings;
+use JSON::PP qw(encode_json);
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::WebSocket;
@@ -78,10 +79,18 @@ builder {
 APP
 }
 
-# address: where clients connect; server: that has the log; publish: a sub that gets an item
+# address: where clients connect; server: that has the log; control: the control socket to which items are posted, or publish: a
+# sub that gets an item
 sub new {
     my ( $class, %arg ) = @_;
-    return bless {%arg}, $class;
+    return bless { publish => sub { return _post( $arg{control}, shift ) }, %arg }, $class;
+}
+
+sub _post {
+    my ( $path, $item ) = @_;
+    my $body   = encode_json( { items => [$item] } );
+    my $client = Sirius::Test::Client->new( "unix:$path", plain => 1 );
+    return $client->ask( 'POST /publish/', 'Content-Type: application/json', \$body )->status;
 }
 
 sub publish {
@@ -101,14 +110,6 @@ sub websocket {
 
 sub client { return Sirius::Test::Client->new( shift->{address} ) }
 
-# What has come of a response once it has this text
-sub comes {
-    my ( $client, $text ) = @_;
-    my $in = '';
-    until_true( 10, sub { $in .= $client->some( 1, 0.5 ); $in =~ $text } );
-    return $in;
-}
-
 # The next message; in one frame or several
 sub whole {
     my $ws = shift;
@@ -127,14 +128,14 @@ sub streams {
         my @client = map { $self->client } 1 .. 3;
         for my $client (@client) {
             $client->send( request('GET /events') );
-            my $in = comes( $client, qr/data: first\n\n/ );
+            my $in = $client->comes(qr/data: first\n\n/);
             like $in,   qr/^Content-Type: text\/event-stream\r$/m, 'begins';
             unlike $in, qr/^Grip-/mi,                              'without fields for the server';
         }
         $self->publish( news => 'http-stream' => { content => "data: gr\x{fc}n\n\n" } );
-        like comes( $_, qr/data: gr/ ), qr/data: gr\xc3\xbcn\n\n/, 'gets what is published' for @client;
+        like $_->comes(qr/data: gr/), qr/data: gr\xc3\xbcn\n\n/, 'gets what is published' for @client;
         $self->publish( all => 'http-stream' => { 'content-bin' => 'ZGF0YTogYmluCgo=' } );
-        like comes( $_, qr/data: bin/ ), qr/data: bin\n\n/, 'on another channel' for @client;
+        like $_->comes(qr/data: bin/), qr/data: bin\n\n/, 'on another channel' for @client;
         $self->publish( news => 'http-stream' => { action => 'close' } );
         ok until_true( 10, sub { my $in = $_->rest(0.5); $_->{end} || $in =~ /^0\r\n\r\n/m } ), 'and ends'
             for @client;

@@ -241,6 +241,40 @@ sub stop {
     return $ok;
 }
 
+# How many connections are held, of these kinds; by default responses, not WebSockets
+sub held {
+    my ( $self, @kinds ) = @_;
+    my ( $held, $sum )   = ( $self->board->{held}, 0 );
+    $sum += $held->{$_} for @kinds ? @kinds : qw(stream response);
+    return $sum;
+}
+
+# So many clients whose responses are held
+sub subscribers {
+    my ( $self, $number, $way ) = @_;
+    my $before = $self->held;
+    my @all    = map { $self->connect } 1 .. $number;
+    $_->send( Sirius::Test::Client::request("GET $way") ) for @all;
+    until_true( 20, sub { $self->held == $before + $number } );
+    return @all;
+}
+
+# Kills a worker that is in a request, but none twice: the scoreboard shows it for a moment
+sub kill_busy {
+    my $self = shift;
+    my $pid;
+    $self->wait_board(
+        sub {
+            ($pid) = grep { !$self->{killed}{$_} }
+                map { $_->{state} eq 'busy' ? $_->{pid} : () } @{ $_[0]{workers} };
+            return $pid;
+        },
+        20
+    ) or return;
+    $self->{killed}{$pid} = 1;
+    return kill KILL => $pid;
+}
+
 # True once the code returns true for what the scoreboard shows. A server that does not get there is a failure, which shows its state
 sub wait_board {
     my ( $self, $code, $patience ) = @_;
