@@ -124,5 +124,5 @@ void sirius_accesslog_say(pTHX_ sirius *s)
         if (sr_buffer_len(run) || sr_buffer_add(run, &log->id, sizeof log->id))
             add(run, (uint32_t)i, now);
     }
-    sr_worker_log(&s->worker, sr_bytes_of(run->data ? sr_buffer_at(run) : "", sr_buffer_len(run)));
+    sr_worker_log(&s->worker, sr_buffer_bytes(run));
 }

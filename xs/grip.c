@@ -31,44 +31,40 @@ static bool of_bytes(sr_bytes name)
            is(name, SR_BYTES("repr-digest")) || is(name, SR_BYTES("digest"));
 }
 
-/* The next line of `head`, with its CRLF; *name is that of its field. */
-static sr_bytes line(sr_bytes *head, sr_bytes *name)
+static bool has_any(sr_bytes head)
 {
-    size_t len = (size_t)((const char *)memchr(head->at, '\n', head->len) - head->at) + 1;
-    sr_bytes one = sr_bytes_of(head->at, len);
-    *name = sr_bytes_of(one.at, (size_t)((const char *)memchr(one.at, ':', len) - one.at));
-    *head = sr_bytes_of(head->at + len, head->len - len);
-    return one;
+    sr_bytes name, value;
+    while (sr_response_next(&head, &name, &value))
+        if (sr_grip_is(name))
+            return true;
+    return false;
 }
 
 /* False: no memory. */
 static bool split(sirius_grip *g, sr_bytes head)
 {
+    sr_bytes name, value;
+    bool ok = true;
     sr_buffer_reset(&g->fields);
     sr_buffer_reset(&g->others);
-    while (head.len) {
-        sr_bytes name, one = line(&head, &name);
-        if (!sr_buffer_add_bytes(sr_grip_is(name) ? &g->fields : &g->others, one))
-            return false;
-    }
-    return true;
+    while (ok && sr_response_next(&head, &name, &value))
+        ok = sr_response_line(sr_grip_is(name) ? &g->fields : &g->others, name, value);
+    return ok;
 }
 
 /* Of a response that what is published is to continue. NULL, or why that is not possible. */
 static const char *stream(sirius *s)
 {
     sirius_grip *g = s->grip;
-    sr_bytes head = sr_bytes_of(sr_buffer_at(&s->head), sr_buffer_len(&s->head)), name;
+    sr_bytes head = sr_buffer_bytes(&s->head), name, value;
     if (s->turn.wire.response.framing == SR_FRAMING_NONE)
         return "Grip-Hold: stream comes with a status that has no body";
     sr_buffer_reset(&g->others);
-    while (head.len) {
-        sr_bytes one = line(&head, &name);
-        if (is(name, SR_BYTES("content-encoding")) &&
-            !is(sr_trim(sr_bytes_of(name.at + name.len + 1, one.len - name.len - 3)), SR_BYTES("identity")))
+    while (sr_response_next(&head, &name, &value)) {
+        if (is(name, SR_BYTES("content-encoding")) && !is(sr_trim(value), SR_BYTES("identity")))
             return "Grip-Hold: stream comes with Content-Encoding: do not compress it, as what is "
                    "published is not";
-        if (!of_bytes(name) && !sr_buffer_add_bytes(&g->others, one))
+        if (!of_bytes(name) && !sr_response_line(&g->others, name, value))
             return "out of memory";
     }
     sr_buffer whole = s->head;
@@ -82,14 +78,14 @@ const char *sirius_grip_take(sirius *s)
     sirius_grip *g = s->grip;
     const sr_response *r = &s->turn.wire.response;
     sr_grip said;
-    if (!split(g, sr_bytes_of(sr_buffer_at(&s->head), sr_buffer_len(&s->head))))
-        return "out of memory";
-    if (!sr_buffer_len(&g->fields))
+    if (!has_any(sr_buffer_bytes(&s->head)))
         return NULL;
+    if (!split(g, sr_buffer_bytes(&s->head)))
+        return "out of memory";
     sr_buffer head = s->head; /* its memory serves the next response */
     s->head = g->others;
     g->others = head;
-    sr_bytes lines = sr_bytes_of(sr_buffer_at(&g->fields), sr_buffer_len(&g->fields));
+    sr_bytes lines = sr_buffer_bytes(&g->fields);
     const char *why = sr_grip_read(lines, &said);
     if (why || !said.hold || r->is_head)
         return why;

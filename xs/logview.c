@@ -115,11 +115,6 @@ void sirius_logformat_release(pTHX_ sr_logformat *f)
 
 static const sr_bytes none = {NULL, 0};
 
-static sr_bytes all_of(const sr_buffer *b)
-{
-    return sr_bytes_of(b->data ? sr_buffer_at(b) : "", sr_buffer_len(b));
-}
-
 /*
  * The bytes of a value, whatever perl's UTF-8 flag says; characters above 0xff as UTF-8. Valid until the
  * piece is used again.
@@ -144,7 +139,7 @@ static sr_bytes bytes_of(pTHX_ sirius_logview *v, SV *sv)
     bool added = sr_buffer_add(piece, plain, len);
     if ((const char *)plain != at)
         Safefree(plain);
-    return added ? all_of(piece) : none;
+    return added ? sr_buffer_bytes(piece) : none;
 }
 
 static void find_places(source *s, places *p, const envpool_env *pooled)
@@ -186,7 +181,7 @@ static sr_bytes request_line(pTHX_ sirius_logview *v, source *s)
             return none;
     }
     line->end--;
-    return any ? all_of(line) : none;
+    return any ? sr_buffer_bytes(line) : none;
 }
 
 static sr_bytes response_field(pTHX_ sirius_logview *v, sr_bytes name)
@@ -232,7 +227,7 @@ static sr_bytes call_handler(pTHX_ sirius_logview *v, const source *s)
     if (n > 0)
         value = bytes_of(aTHX_ v, SP[1 - n]);
     if (value.at)
-        value = sr_buffer_add_bytes(line, value) ? all_of(line) : none;
+        value = sr_buffer_add_bytes(line, value) ? sr_buffer_bytes(line) : none;
     SP -= n;
     PUTBACK;
     FREETMPS;

@@ -77,7 +77,7 @@ static sr_bytes path_of(const sr_edge *ed, uint32_t slot)
     if (r)
         return sr_span_in(base, r->path);
     const sr_buffer *line = &ed->entries[slot].line;
-    sr_bytes all = line->data ? sr_bytes_of(sr_buffer_at(line), sr_buffer_len(line)) : SR_BYTES("");
+    sr_bytes all = sr_buffer_bytes(line);
     const char *space = all.len ? memchr(all.at, ' ', all.len) : NULL;
     if (!space)
         return SR_BYTES("...");

@@ -41,18 +41,17 @@ static bool count(void *with, const sr_channel *c)
     return true;
 }
 
-static bool add(sr_buffer *out, const sr_channel *c)
+static void add(sr_buffer *out, const sr_channel *c)
 {
     char numbers[64];
     int len = snprintf(numbers, sizeof numbers, "%llu %llu ", (unsigned long long)c->n,
                        (unsigned long long)c->messages);
     if (!sr_buffer_reserve(out, (size_t)len + c->name_len + 1))
-        return false;
+        return;
     sr_buffer_add(out, numbers, (size_t)len);
     for (size_t i = 0; i < c->name_len; i++) /* a WebSocket may have subscribed to a name with a line end */
         out->data[out->end++] = (unsigned char)c->name[i] < ' ' ? '?' : c->name[i];
     out->data[out->end++] = '\n';
-    return true;
 }
 
 void sr_census_file(sr_edge *ed, int fd)

@@ -93,12 +93,18 @@ static void settle(sr_edge *ed, uint32_t slot)
     backlog(ed, slot, out);
 }
 
+/* The worker is free, and the exchange goes on or ends without the entry. */
+static inline void forget(sr_edge *ed, uint32_t slot, bool failed)
+{
+    sr_calls_ended(ed, slot, ed->entries[slot].exchange, failed);
+    sr_log_offer(ed, slot);
+    sr_entry_forget(ed, slot);
+}
+
 static void finish(sr_edge *ed, uint32_t slot)
 {
     sr_exchange *x = ed->entries[slot].exchange;
-    sr_calls_ended(ed, slot, x, !x && ed->entries[slot].late);
-    sr_log_offer(ed, slot);
-    sr_entry_forget(ed, slot);
+    forget(ed, slot, !x && ed->entries[slot].late);
     if (x)
         x->protocol->end(ed->engine, x);
 }
@@ -145,9 +151,7 @@ static void cut(sr_edge *ed, uint32_t slot)
     sr_entry *en = &ed->entries[slot];
     sr_exchange *x = en->exchange;
     bool open = sr_deliver_unanswered(ed, en);
-    sr_calls_ended(ed, slot, x, x ? !sr_exchange_whole(x) : en->late);
-    sr_log_offer(ed, slot);
-    sr_entry_forget(ed, slot);
+    forget(ed, slot, x ? !sr_exchange_whole(x) : en->late);
     if (!x)
         return;
     if (open)
@@ -208,7 +212,7 @@ static bool copied(sr_edge *ed, sr_entry *en, const char *at, size_t len, sr_byt
         sr_buffer_reset(to);
     if (!sr_buffer_add(to, at, len))
         return false;
-    *out = sr_bytes_of(to->data ? sr_buffer_at(to) : "", sr_buffer_len(to));
+    *out = sr_buffer_bytes(to);
     return true;
 }
 
@@ -374,26 +378,29 @@ static took hold(sr_edge *ed, sr_entry *en, const char *payload, size_t len)
         return TOOK_BAD;
     sr_buffer_reset(&ed->copy);
     if (en->phase == SR_ENTRY_OPEN && !has_written(ed, en) && sr_buffer_add(&ed->copy, payload, len))
-        sr_hold_begin(ed->live, en->exchange, sr_bytes_of(sr_buffer_at(&ed->copy), len));
+        sr_hold_begin(ed->live, en->exchange, sr_buffer_bytes(&ed->copy));
+    return TOOK;
+}
+
+/* The response is complete. */
+static took ended(sr_edge *ed, uint32_t slot)
+{
+    const sr_entry *en = &ed->entries[slot];
+    if (en->phase == SR_ENTRY_OPEN)
+        return TOOK_BAD;
+    if (en->phase == SR_ENTRY_BODY)
+        en->exchange->protocol->piece(ed->engine, en->exchange, sr_bytes_of("", 0), true);
+    finish(ed, slot);
     return TOOK;
 }
 
 /* The worker is free, and the response stays here. */
 static took held(sr_edge *ed, uint32_t slot)
 {
-    sr_entry *en = &ed->entries[slot];
-    sr_exchange *x = en->exchange;
-    if (en->phase == SR_ENTRY_OPEN)
-        return TOOK_BAD;
-    if (!x || !sr_hold_has(x)) {
-        if (en->phase == SR_ENTRY_BODY)
-            x->protocol->piece(ed->engine, x, sr_bytes_of("", 0), true);
-        finish(ed, slot);
-        return TOOK;
-    }
-    sr_calls_ended(ed, slot, x, false);
-    sr_log_offer(ed, slot);
-    sr_entry_forget(ed, slot);
+    sr_exchange *x = ed->entries[slot].exchange;
+    if (!x || !sr_hold_has(x) || ed->entries[slot].phase == SR_ENTRY_OPEN)
+        return ended(ed, slot);
+    forget(ed, slot, false);
     sr_hold_keep(ed->live, x);
     return TOOK;
 }
@@ -404,9 +411,7 @@ static took taken(sr_edge *ed, uint32_t slot)
     sr_exchange *x = ed->entries[slot].exchange;
     if (x && !x->lent)
         return TOOK_BAD;
-    sr_calls_ended(ed, slot, x, false);
-    sr_log_offer(ed, slot);
-    sr_entry_forget(ed, slot);
+    forget(ed, slot, false);
     if (x && x->protocol->detach)
         x->protocol->detach(ed->engine, x);
     else if (x)
@@ -478,12 +483,7 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
     case SR_REPLY_FILE:
         return file(ed, m, rec->slot, payload, len);
     case SR_REPLY_END:
-        if (en->phase == SR_ENTRY_OPEN)
-            return TOOK_BAD;
-        if (en->phase == SR_ENTRY_BODY)
-            en->exchange->protocol->piece(ed->engine, en->exchange, sr_bytes_of("", 0), true);
-        finish(ed, rec->slot);
-        return TOOK;
+        return ended(ed, rec->slot);
     case SR_REPLY_LOG:
         return sr_log_values(ed, en, payload, len) ? TOOK : TOOK_BAD;
     case SR_REPLY_CUT:

@@ -589,8 +589,7 @@ static int sooner(int ms, int64_t ns)
 /* `ms`, or less. */
 static int live_timeout(const sr_edge *ed, int ms)
 {
-    uint64_t last;
-    bool more = sr_publish_waits(ed, &last) || (ed->websockets && sr_websockets_wait(ed->websockets));
+    bool more = !sr_link_alone(&ed->published) || (ed->websockets && sr_websockets_wait(ed->websockets));
     int64_t again = ed->websockets ? sr_websockets_at(ed->websockets) : INT64_MAX;
     int live = more ? 0 : sr_live_timeout(ed->live);
     if (again != INT64_MAX)

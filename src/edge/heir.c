@@ -390,7 +390,7 @@ static bool decrypts(sr_conn *c, const passed *p, int file)
     if (!p->transport)
         return true;
     if (fill(&state, file, 0, p->transport))
-        c->transport = sr_tls_adopt(sr_bytes_of(sr_buffer_at(&state), sr_buffer_len(&state)), c->source.fd);
+        c->transport = sr_tls_adopt(sr_buffer_bytes(&state), c->source.fd);
     if (state.data)
         explicit_bzero(state.data, state.cap);
     sr_buffer_free(&state);
@@ -402,7 +402,7 @@ static void adopt_held(sr_edge *ed, const passed *p, sr_conn *c, int file)
     sr_buffer held = {0};
     bool ok = ed->live && fill(&held, file, p->transport + p->bytes, p->held);
     char kind = ok ? held.data[--held.end] : 0;
-    sr_bytes packed = sr_bytes_of(held.data ? sr_buffer_at(&held) : "", sr_buffer_len(&held));
+    sr_bytes packed = sr_buffer_bytes(&held);
     if (ok && kind == SR_HELD_WEBSOCKET)
         ok = ed->websockets && sr_websocket_adopt(ed->websockets, c, packed);
     else
@@ -477,6 +477,7 @@ static int take(sr_edge *ed)
 
 void sr_heir_greet(int fd, uint32_t holds)
 {
+    /* `ours` itself, not a copy of it: the compiler would put the layout into the program a second time, and a test changes it there */
     struct iovec iov[] = {{(void *)(uintptr_t)&ours, offsetof(greeting, holds)}, {&holds, sizeof holds}};
     const struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
     /* the pair is empty, so this never waits; if the old edge has gone, that is an event */

@@ -1,12 +1,11 @@
 #include "publish.h"
 
 #include "../live/live.h"
+#include "../net/tempfile.h"
 #include "../share/reply.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* One that has come. */
 typedef struct sr_published {
@@ -137,7 +136,7 @@ bool sr_publish_record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, sr_
                                &m->item, payload); /* copied before it is checked: the worker can write it */
     if (rec->flags & SR_REPLY_MORE)
         return true;
-    bool sound = m->unfit || keep(ed, sr_bytes_of(sr_buffer_at(&m->item), sr_buffer_len(&m->item)));
+    bool sound = m->unfit || keep(ed, sr_buffer_bytes(&m->item));
     if (m->unfit)
         dropped(ed);
     sr_publish_forget(m);
@@ -151,7 +150,8 @@ void sr_publish_file(sr_edge *ed, int fd)
     size_t bytes =
         fstat(fd, &st) == 0 && st.st_size > 0 && st.st_size <= SR_ITEM_PACKED_MAX ? (size_t)st.st_size : 0;
     bool sound = bytes && sr_buffer_reserve(&item, bytes) &&
-                 pread(fd, item.data, bytes, 0) == (ssize_t)bytes && keep(ed, sr_bytes_of(item.data, bytes));
+                 sr_tempfile_read(fd, item.data, bytes, 0) == (ssize_t)bytes &&
+                 keep(ed, sr_bytes_of(item.data, bytes));
     if (!sound)
         dropped(ed);
     sr_buffer_free(&item);

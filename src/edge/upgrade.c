@@ -14,14 +14,22 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* A response of the application to events can't be understood. Said once in a second: each client could have it said. */
+/* Once in a second: each client could have it said. */
+static bool may_say(const sr_edge *ed, int64_t *said_at)
+{
+    if (ed->engine->now - *said_at < SR_SECOND)
+        return false;
+    *said_at = ed->engine->now;
+    return true;
+}
+
+/* A response of the application to events can't be understood. */
 static void invalid(void *with, const char *why)
 {
     char text[256];
     sr_edge *ed = with;
-    if (ed->engine->now - ed->websockets->said_at < SR_SECOND)
+    if (!may_say(ed, &ed->websockets->said_at))
         return;
-    ed->websockets->said_at = ed->engine->now;
     snprintf(text, sizeof text, "%d more a response to events of a WebSocket %s: the connection was closed\n",
              (int)getpid(), why);
     sr_report(ed, text);
@@ -31,9 +39,8 @@ static void crowded(void *with, const sr_websocket *ws)
 {
     char text[256], client[SR_PEER_TEXT_MAX];
     sr_edge *ed = with;
-    if (ed->engine->now - ed->websockets->crowded_at < SR_SECOND)
+    if (!may_say(ed, &ed->websockets->crowded_at))
         return;
-    ed->websockets->crowded_at = ed->engine->now;
     size_t len = sr_peer_text(&ws->client.client, client);
     snprintf(text, sizeof text,
              "%d more messages of WebSockets need more than 256 MiB: that of %.*s was closed, with %zu KiB\n",
@@ -127,9 +134,8 @@ bool sr_upgrade_answer(sr_edge *ed, sr_task *task)
         refuse(ed, task, 400, "a client sends events of WebSockets");
         return true;
     }
-    if (!r->upgrade || !ed->websockets || !sr_opening_asks(r, task->base))
-        return false;
-    if (!is_ours(ed, sr_span_in(task->base, r->path)))
+    if (!r->upgrade || !ed->websockets || !sr_opening_asks(r, task->base) ||
+        !is_ours(ed, sr_span_in(task->base, r->path)))
         return false;
     if (!ed->paths && !is_own(task)) {
         refuse(ed, task, 403, "a page of another origin asks for a WebSocket: see --websocket");

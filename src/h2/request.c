@@ -110,11 +110,6 @@ static sr_bytes part(const sr_session *s, sr_span of)
     return sr_bytes_of(sr_buffer_len(&s->block) ? sr_buffer_at(&s->block) + of.at : "", of.len);
 }
 
-static sr_bytes bytes(const sr_buffer *b)
-{
-    return sr_bytes_of(sr_buffer_len(b) ? sr_buffer_at(b) : "", sr_buffer_len(b));
-}
-
 static sr_bytes fields(const sr_session *s)
 {
     size_t from = s->n_fields ? s->fields_at : sr_buffer_len(&s->block);
@@ -159,7 +154,8 @@ static bool put_together(sr_session *s)
            sr_buffer_add_bytes(all, SR_BYTES(" HTTP/2.0\r\n")) &&
            (!s->authority.len || sr_response_line(all, SR_BYTES("host"), part(s, s->authority))) &&
            (!is_extended(s) || put_upgrade(s, all)) && sr_buffer_add_bytes(all, fields(s)) &&
-           (!sr_buffer_len(&s->cookie) || sr_response_line(all, SR_BYTES("cookie"), bytes(&s->cookie))) &&
+           (!sr_buffer_len(&s->cookie) ||
+            sr_response_line(all, SR_BYTES("cookie"), sr_buffer_bytes(&s->cookie))) &&
            sr_buffer_add(all, "\r\n", 2);
 }
 
@@ -268,7 +264,7 @@ static bool keep(sr_session *s, sr_h2_stream *st, const sr_request *r)
     memcpy(x->parse, r, used);
     if (r->framing == SR_BODY_NONE) /* its length is not known yet */
         x->parse->framing = SR_BODY_CHUNKED;
-    return sr_stream_keep_head(st, bytes(&s->engine->intake.head));
+    return sr_stream_keep_head(st, sr_buffer_bytes(&s->engine->intake.head));
 }
 
 void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
@@ -401,7 +397,7 @@ void sr_request_give(sr_session *s, sr_task *task)
     sr_body *b = x->body;
     if (b) {
         task->body_length = b->length;
-        task->body = sr_bytes_of(sr_buffer_len(&b->mem) ? sr_buffer_at(&b->mem) : "", sr_buffer_len(&b->mem));
+        task->body = sr_buffer_bytes(&b->mem);
         task->body_fd = sr_body_take(b);
         st->filed = task->body_fd >= 0;
     }

@@ -54,7 +54,7 @@ static bool answer(sr_h2_stream *st)
     sr_engine *e = st->session->engine;
     sr_exchange *x = st->exchange;
     sr_pump *p = st->pump;
-    sr_bytes in = sr_bytes_of(sr_buffer_at(&p->head), sr_buffer_len(&p->head)), made;
+    sr_bytes in = sr_buffer_bytes(&p->head), made;
     sr_buffer fields = {0};
     sr_ownhead a;
     sr_ownhead_result r = sr_ownhead_read(&a, in, &fields);
@@ -63,8 +63,7 @@ static bool answer(sr_h2_stream *st)
         const sr_head head = {.status = a.status == 101  ? 200
                                         : a.status < 300 ? 501
                                                          : a.status,
-                              .fields = sr_bytes_of(sr_buffer_len(&fields) ? sr_buffer_at(&fields) : "",
-                                                    sr_buffer_len(&fields)),
+                              .fields = sr_buffer_bytes(&fields),
                               .length = SR_LENGTH_UNKNOWN,
                               .app_length = SR_LENGTH_UNKNOWN};
         sr_deadline_clear_exchange(e, x);
@@ -155,20 +154,15 @@ void sr_tunnel_came(sr_h2_stream *st, sr_bytes bytes)
     s->passing += bytes.len;
     e->passing += bytes.len;
     s->kept += bytes.len;
-    if (!p || (bytes.len && p->up_over)) { /* the application wants no more */
-        sr_stream_passed(st, bytes.len);
-    } else if (e->passing > SR_OUTPUT_TOTAL || !sr_buffer_add(&p->up, bytes.at, bytes.len)) {
-        sr_stream_passed(st, bytes.len);
-        p = NULL;
-    } else {
-        sr_stream_passed(st, 0);
-    }
-    if (!p)
+    bool unwanted = p && p->up_over && bytes.len; /* the application takes no more */
+    bool kept = p && !unwanted && e->passing <= SR_OUTPUT_TOTAL && sr_buffer_add_bytes(&p->up, bytes);
+    sr_stream_passed(st, kept ? 0 : bytes.len);
+    if (!kept && !unwanted) {
         sr_h2_cut(e, st->exchange);
-    if (!p || !has_pair(p))
-        return;
-    up(st);
-    settle(st);
+    } else if (has_pair(p)) {
+        up(st);
+        settle(st);
+    }
 }
 
 void sr_tunnel_pumped(sr_engine *e, sr_exchange *x)
@@ -233,18 +227,15 @@ sr_response_error sr_tunnel_head(sr_engine *e, sr_exchange *x, const sr_head *h,
     sr_h2_stream *st = of(x);
     if (!st->extended)
         return sr_h2_head(e, x, h, made);
-    if (x->held) /* the response is to be held, and so is none of a tunnel */
-        sr_stream_drop_pump(st);
-    if (x->held)
-        return sr_h2_head(e, x, h, made);
-    if (sr_tunnel_spoken(e, x)) {
+    bool tunnel = !x->held; /* a response that is to be held is none of a tunnel */
+    if (tunnel && sr_tunnel_spoken(e, x)) {
         *made = sr_bytes_of("", 0);
         return SR_RESPONSE_OK;
     }
     sr_head other = *h;
-    if (h->status >= 200)
+    if (!tunnel || h->status >= 200)
         sr_stream_drop_pump(st);
-    if (h->status >= 200 && h->status < 300)
+    if (tunnel && h->status >= 200 && h->status < 300)
         other.status = 501;
     return sr_h2_head(e, x, &other, made);
 }

@@ -193,5 +193,5 @@ sr_bytes sr_logtime_text(sr_logtime *t, int64_t wall)
     for (unsigned i = t->digits ? NANOSECOND_DIGITS : 0; i-- > 0; rest /= 10)
         if (i < t->digits)
             sr_buffer_at(&t->text)[t->fraction + i] = (char)('0' + rest % 10);
-    return sr_bytes_of(t->text.data ? sr_buffer_at(&t->text) : "", sr_buffer_len(&t->text));
+    return sr_buffer_bytes(&t->text);
 }

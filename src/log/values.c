@@ -10,17 +10,12 @@ enum { REFUSED_PATH_MAX = 1024 }; /* of a refused request; a longer path is logg
 
 static const sr_bytes none = {NULL, 0};
 
-static sr_bytes all_of(const sr_buffer *b)
-{
-    return sr_bytes_of(b->data ? sr_buffer_at(b) : "", sr_buffer_len(b));
-}
-
 static sr_bytes number(sr_logvalues *v, uint64_t n)
 {
     char digits[SR_DECIMAL_MAX];
     sr_bytes text = sr_decimal(digits + sizeof digits, n);
     sr_buffer_reset(&v->scratch);
-    return sr_buffer_add_bytes(&v->scratch, text) ? all_of(&v->scratch) : none;
+    return sr_buffer_add_bytes(&v->scratch, text) ? sr_buffer_bytes(&v->scratch) : none;
 }
 
 static sr_bytes span(const sr_logvalues *v, sr_span s)
@@ -42,7 +37,7 @@ static sr_bytes path_of(sr_logvalues *v)
     if (!sr_buffer_reserve(b, path.len))
         return none;
     b->end = sr_path_decode(b->data, path);
-    return all_of(b);
+    return sr_buffer_bytes(b);
 }
 
 /* Returns REQUEST_URI, after what the scratch buffer already holds. */
@@ -65,7 +60,7 @@ static sr_bytes uri_of(sr_logvalues *v)
     if (target.len && target.at[0] == '/')
         return target;
     sr_buffer_reset(&v->scratch);
-    return add_uri(v) ? all_of(&v->scratch) : none;
+    return add_uri(v) ? sr_buffer_bytes(&v->scratch) : none;
 }
 
 static sr_bytes protocol_of(const sr_logvalues *v)
@@ -81,7 +76,7 @@ static sr_bytes line_of(sr_logvalues *v)
     sr_buffer_reset(b);
     bool whole = sr_buffer_add_bytes(b, span(v, q->method)) && sr_buffer_add(b, " ", 1) && add_uri(v) &&
                  sr_buffer_add(b, " ", 1) && sr_buffer_add_bytes(b, protocol_of(v));
-    return whole ? all_of(b) : none;
+    return whole ? sr_buffer_bytes(b) : none;
 }
 
 /* The part of a line before its first space, or (target) the part after it. */
@@ -166,7 +161,7 @@ static sr_bytes field_of(sr_logvalues *v, sr_bytes name)
         }
         if (!add_field(b, value, false, cookie))
             return none;
-        found = all_of(b);
+        found = sr_buffer_bytes(b);
     }
     return found;
 }
@@ -212,8 +207,9 @@ static sr_bytes id_of(sr_logvalues *v)
     if (id.at || !v->number)
         return id;
     sr_buffer_reset(&v->scratch);
-    return sr_buffer_add_bytes(&v->scratch, sr_traced_make(made, v->nonce, v->number)) ? all_of(&v->scratch)
-                                                                                       : none;
+    return sr_buffer_add_bytes(&v->scratch, sr_traced_make(made, v->nonce, v->number))
+               ? sr_buffer_bytes(&v->scratch)
+               : none;
 }
 
 /* What was received of a request that was refused, most often before it was complete. */

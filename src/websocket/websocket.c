@@ -1,6 +1,5 @@
 #include "websocket.h"
 
-#include "../conn/account.h"
 #include "../live/channel.h"
 #include "../live/clients.h"
 #include "../live/move.h"

@@ -1,15 +1,12 @@
 #include "wsanswer.h"
 
 #include "../conn/account.h"
-#include "../conn/joined.h"
-#include "../conn/send.h"
 #include "../net/descriptors.h"
 #include "wsaccept.h"
 #include "wsevent.h"
 #include "wsorders.h"
 #include "wsread.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 

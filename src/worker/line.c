@@ -10,6 +10,17 @@ bool sr_worker_has_line(const sr_worker_line *l)
     return l->line >= 0 && sr_descriptors_what(l->line) == l->line_is;
 }
 
+void sr_worker_tell(const sr_worker *w, const sr_worker_line *l)
+{
+    sr_replies *replies = l->queue.replies;
+    uint64_t one = 1;
+    atomic_fetch_or(&replies->replied[w->row / 64], UINT64_C(1) << (w->row % 64));
+    if (atomic_load(&replies->asleep) && atomic_exchange(&replies->asleep, 0)) {
+        ssize_t n = write(l->bell, &one, sizeof one);
+        (void)n; /* EAGAIN: the bell is set already */
+    }
+}
+
 int sr_worker_answer(sr_worker *w, sr_message_kind kind, sr_message *note, int *fds, int *n)
 {
     for (;;) {

@@ -8,11 +8,20 @@
  */
 #include "worker.h"
 
+#include "../base/clock.h"
+
+enum { SR_WORKER_PIECE = SR_RECORD_MAX - sizeof(sr_record) }; /* bytes of a record's payload, at most */
+
+#define SR_WORKER_LOOK_NS (20 * SR_MILLISECOND) /* between two checks whether the edge is still there */
+
 /* Whether this process is a child of the one that has opened it, even one that was forked past pthread_atfork. */
 static inline bool sr_worker_is_child(const sr_worker *w)
 {
     return !atomic_load_explicit(w->mine, memory_order_relaxed);
 }
+
+/* Tells the edge that there are records in the ring. */
+void sr_worker_tell(const sr_worker *w, const sr_worker_line *l);
 
 /*
  * Waits for the answer of this kind to a note about the request at hand. Returns 0 or errno; fds and n as in

@@ -1,6 +1,5 @@
 #include "worker.h"
 
-#include "../base/clock.h"
 #include "edges.h"
 #include "line.h"
 
@@ -8,10 +7,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
-enum { PIECE_MAX = SR_RECORD_MAX - sizeof(sr_record) };
-#define LOOK_NS (20 * SR_MILLISECOND) /* between two checks whether the edge is still there */
 
 /* Nobody else holds the other end of its line. */
 static bool lives(const sr_worker_line *l)
@@ -20,17 +15,6 @@ static bool lives(const sr_worker_line *l)
     if (!sr_worker_has_line(l)) /* the application has closed it */
         return kill(l->pid, 0) == 0 || errno == EPERM;
     return recv(l->line, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
-}
-
-static void tell(const sr_worker *w, const sr_worker_line *l)
-{
-    sr_replies *replies = l->queue.replies;
-    uint64_t one = 1;
-    atomic_fetch_or(&replies->replied[w->row / 64], UINT64_C(1) << (w->row % 64));
-    if (atomic_load(&replies->asleep) && atomic_exchange(&replies->asleep, 0)) {
-        ssize_t n = write(l->bell, &one, sizeof one);
-        (void)n; /* EAGAIN: the bell is set already */
-    }
 }
 
 /*
@@ -44,8 +28,8 @@ static sr_record *room(const sr_worker *w, const sr_worker_line *l, size_t paylo
         sr_record *r = sr_ring_reserve(l->queue.ring, payload);
         if (r)
             return r;
-        tell(w, l);
-        sr_ring_wait(l->queue.ring, seen, LOOK_NS);
+        sr_worker_tell(w, l);
+        sr_ring_wait(l->queue.ring, seen, SR_WORKER_LOOK_NS);
         if (!lives(l))
             return NULL;
     }
@@ -54,7 +38,7 @@ static sr_record *room(const sr_worker *w, const sr_worker_line *l, size_t paylo
 static void put(const sr_worker *w, const sr_worker_line *l, sr_bytes packed)
 {
     while (packed.len) {
-        size_t some = packed.len < PIECE_MAX ? packed.len : PIECE_MAX;
+        size_t some = packed.len < SR_WORKER_PIECE ? packed.len : SR_WORKER_PIECE;
         sr_record *r = sr_ring_reserve(l->queue.ring, some);
         if (!r && !(r = room(w, l, some)))
             return;
@@ -65,7 +49,7 @@ static void put(const sr_worker *w, const sr_worker_line *l, sr_bytes packed)
         sr_ring_commit(l->queue.ring, r, some);
         packed = sr_bytes_of(packed.at + some, packed.len - some);
     }
-    tell(w, l);
+    sr_worker_tell(w, l);
 }
 
 bool sr_worker_publish(sr_worker *w, sr_bytes packed)

@@ -10,11 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    PAYLOAD_MAX = SR_RECORD_MAX - sizeof(sr_record),
-    LOOK_NS = 20 * 1000 * 1000, /* between two checks whether the edge is still there */
-    ASK_NS = 100 * 1000 * 1000, /* between two questions for the client */
-};
+#define ASK_NS (100 * SR_MILLISECOND) /* between two questions for the client */
 
 /* If the connection to the edge is closed, the edge has died: nobody else holds the other end. */
 static bool edge_lives(sr_worker *w)
@@ -35,9 +31,9 @@ static bool nap(sr_worker *w, uint32_t seen, int64_t *since)
     int64_t now = sr_clock_monotonic();
     if (!*since)
         *since = now;
-    sr_ring_wait(w->from->queue.ring, seen, LOOK_NS);
+    sr_ring_wait(w->from->queue.ring, seen, SR_WORKER_LOOK_NS);
     edge_lives(w);
-    return now - *since < LOOK_NS || !w->interrupted || w->interrupted();
+    return now - *since < SR_WORKER_LOOK_NS || !w->interrupted || w->interrupted();
 }
 
 static sr_ring *ring(const sr_worker *w)
@@ -47,15 +43,8 @@ static sr_ring *ring(const sr_worker *w)
 
 void sr_worker_flush(sr_worker *w)
 {
-    sr_worker_line *l = w->from;
-    uint64_t one = 1;
-    if (!l || w->lost)
-        return;
-    atomic_fetch_or(&l->queue.replies->replied[w->row / 64], UINT64_C(1) << (w->row % 64));
-    if (atomic_load(&l->queue.replies->asleep) && atomic_exchange(&l->queue.replies->asleep, 0)) {
-        ssize_t n = write(l->bell, &one, sizeof one);
-        (void)n; /* EAGAIN: the bell is set already */
-    }
+    if (w->from && !w->lost)
+        sr_worker_tell(w, w->from);
 }
 
 static bool gone(const sr_worker *w)
@@ -137,7 +126,7 @@ static bool data(sr_worker *w, sr_cursor *c)
 {
     size_t left = sr_cursor_left(c, SIZE_MAX);
     while (left) {
-        size_t some = left < PAYLOAD_MAX ? left : PAYLOAD_MAX;
+        size_t some = left < SR_WORKER_PIECE ? left : SR_WORKER_PIECE;
         sr_record *r;
         /* waits for as much room as is needed, not for more */
         if (!caught_up(w, SR_PENDING_MAX) || !(r = record(w, SR_REPLY_DATA, some)))
@@ -155,15 +144,15 @@ bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, c
     sr_cursor c = {body, n, 0};
     if (w->dropped || fields.len > SR_REPLY_FIELDS_MAX)
         return drop(w);
-    while (fields.len > PAYLOAD_MAX / 2) {
-        if (!(r = record(w, SR_REPLY_FIELDS, PAYLOAD_MAX / 2)))
+    while (fields.len > SR_WORKER_PIECE / 2) {
+        if (!(r = record(w, SR_REPLY_FIELDS, SR_WORKER_PIECE / 2)))
             return drop(w);
-        memcpy(r + 1, fields.at, PAYLOAD_MAX / 2);
-        sr_ring_commit(ring(w), r, PAYLOAD_MAX / 2);
-        fields = sr_bytes_of(fields.at + PAYLOAD_MAX / 2, fields.len - PAYLOAD_MAX / 2);
+        memcpy(r + 1, fields.at, SR_WORKER_PIECE / 2);
+        sr_ring_commit(ring(w), r, SR_WORKER_PIECE / 2);
+        fields = sr_bytes_of(fields.at + SR_WORKER_PIECE / 2, fields.len - SR_WORKER_PIECE / 2);
     }
     size_t before = sizeof *head + fields.len, all = sr_cursor_left(&c, SIZE_MAX);
-    size_t first = all < PAYLOAD_MAX - before ? all : PAYLOAD_MAX - before;
+    size_t first = all < SR_WORKER_PIECE - before ? all : SR_WORKER_PIECE - before;
     if (!(r = record(w, head->status < 200 ? SR_REPLY_INTERIM : SR_REPLY_HEAD, before + first)))
         return drop(w);
     sr_reply_head h = *head;
@@ -195,7 +184,7 @@ void sr_worker_hold(sr_worker *w, sr_bytes lines)
 void sr_worker_log(sr_worker *w, sr_bytes run)
 {
     while (run.len) {
-        size_t some = run.len < PAYLOAD_MAX / 2 ? run.len : PAYLOAD_MAX / 2;
+        size_t some = run.len < SR_WORKER_PIECE / 2 ? run.len : SR_WORKER_PIECE / 2;
         sr_record *r = record(w, SR_REPLY_LOG, some);
         if (!r)
             return;

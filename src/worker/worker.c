@@ -4,14 +4,12 @@
 #include "worker.h"
 
 #include "../base/clock.h"
-#include "../net/descriptors.h"
 #include "../share/door.h"
 #include "edges.h"
 #include "line.h"
 
 #include <errno.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
