@@ -12,6 +12,7 @@ typedef struct sr_published {
     sr_link link; /* in sr_edge.published */
     uint64_t
         order; /* its number, or the time at which it came, if that can't be the time at which it was made */
+    size_t place; /* in that list, when it is sorted */
     size_t bytes;
     char packed[];
 } sr_published;
@@ -76,7 +77,9 @@ static int compare(const void *one, const void *other)
 {
     const sr_published *a = *(sr_published *const *)one, *b = *(sr_published *const *)other;
     int64_t differ = (int64_t)(a->order - b->order);
-    return differ < 0 ? -1 : differ > 0;
+    if (!differ) /* not every qsort is stable */
+        return a->place < b->place ? -1 : 1;
+    return differ < 0 ? -1 : 1;
 }
 
 /* Without memory they stay as they came. */
@@ -86,8 +89,11 @@ static void sort(sr_edge *ed)
     size_t n = 0;
     if (!all)
         return;
-    for (sr_link *l = ed->published.next; l != &ed->published; l = l->next)
-        all[n++] = SR_LIST_ENTRY(l, sr_published, link);
+    for (sr_link *l = ed->published.next; l != &ed->published; l = l->next) {
+        all[n] = SR_LIST_ENTRY(l, sr_published, link);
+        all[n]->place = n;
+        n++;
+    }
     qsort(all, n, sizeof *all, compare);
     for (size_t i = 0; i < n; i++)
         sr_link_append(&ed->published, &all[i]->link);

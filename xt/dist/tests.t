@@ -185,7 +185,7 @@ my %ELSEWHERE = (
     'src/edge/others.c' => 'process/edges/replaced',
     'src/edge/census.c' => 'live/seen',
     'src/edge/plain.c' => 'tls/redirect',
-    'src/edge/publish.c' => 'live/publish',
+    'src/edge/publish.c' => 'c/published live/publish',
     'src/edge/presence.c' => 'c/waiting process/workers/request_timeout',
     'src/edge/report.c' => 'process/workers/request_timeout fair/kill',
     'src/edge/rights.c' => 'security/rights',
@@ -299,7 +299,7 @@ find(
     },
     qw(lib src xs)
 );
-@files = sort grep { $_ ne 'src/sirius-edge.c' } @files;  # main: xt/process/edges and all that starts a server
+@files = sort grep { $_ ne 'src/sirius-edge.c' } @files; # main: xt/process/edges and all that starts a server
 cmp_ok scalar @files, '>', 150, scalar(@files) . ' files';
 
 my @wrong = map { wrong( $_, $ELSEWHERE{$_} ) } @files;
