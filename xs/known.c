@@ -59,12 +59,24 @@ static const void *pads_of(const PADLIST *list)
 {
     return list->xpadl_arr.xpadlarr_alloc;
 }
+
+static bool has_depth(const PADLIST *list, I32 depth)
+{
+    return depth >= 1 && depth <= list->xpadl_max;
+}
 #else /* there are no pads here: see sirius_known_has_pad */
 #define NEXT_SIBLING(op) (op)->op_sibling
 static const void *pads_of(const PADLIST *list)
 {
     (void)list;
     return NULL;
+}
+
+static bool has_depth(const PADLIST *list, I32 depth)
+{
+    (void)list;
+    (void)depth;
+    return false;
 }
 #endif
 
@@ -149,7 +161,7 @@ static bool leads_to(kind kind, const sirius_raw *r, I32 depth, const void **mor
     if (kind == PAD_OF_DEPTH) {
         uintptr_t pads = (uintptr_t)pads_of(&r->pad.list);
         *more = (const void *)(pads + (size_t)depth * sizeof r->pad.its);
-        return pads && depth >= 1 && depth <= r->pad.list.xpadl_max;
+        return pads && has_depth(&r->pad.list, depth);
     }
     return true;
 }

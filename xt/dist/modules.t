@@ -23,7 +23,16 @@ for my $file ( sort @modules ) {
         like $text, qr/^package \Q$name\E;$/m,           'is what its file says';
         like $text, qr/^=head1 NAME\n\n\Q$name\E - \S/m, 'has a manual';
         is podchecker( $file, '/dev/null', -warnings => 0 ), 0, 'without errors';
+        is_deeply [ newer($text) ], [], 'imports nothing that core modules of perl 5.16 do not have';
     };
 }
+
+# List::Util of 5.16 has these; any, uniq, sum0 and others came up to ten years later
+sub newer {
+    my ($text)    = @_;
+    my ($imports) = $text =~ /^use List::Util\s+qw\(([^)]*)\)/m;
+    return grep { !/\A(?:first|max|maxstr|min|minstr|reduce|shuffle|sum)\z/ } split q( ), $imports // q();
+}
+is_deeply [ newer("use List::Util qw(any max sum0);\n") ], [qw(any sum0)], 'the test itself';
 
 done_testing;

@@ -3,7 +3,7 @@ package Sirius::Config::Lane;
 use strict;
 use warnings;
 
-use List::Util qw(max sum0);
+use List::Util qw(max sum);
 use Sirius::Base::Text;
 
 use constant { LANES_MAX => 16, TEXT_MAX => 127 };    # src/share/lane.h
@@ -42,7 +42,7 @@ sub queues {
 sub take_all {
     my ( $class, $conf ) = @_;
     my $workers = max $conf->{workers}, $conf->{workers_max} || 0;
-    return $workers && sum0( map { $_->{limit} } @{ $conf->{lane} || [] } ) >= $workers;
+    return $workers && sum( 0, map { $_->{limit} } @{ $conf->{lane} || [] } ) >= $workers;
 }
 
 sub words {

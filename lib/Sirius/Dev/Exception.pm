@@ -5,7 +5,6 @@ use warnings;
 
 use Cwd          ();
 use File::Spec   ();
-use List::Util   qw(any uniq);
 use overload     ();
 use Scalar::Util qw(blessed);
 use Sirius::Dev::ErrorPage;
@@ -52,7 +51,7 @@ sub calls {
 # Whether it was in the application at all
 sub has_place {
     my $self = shift;
-    return any { !$_->{others} } @{ $self->{places} };
+    return scalar grep { !$_->{others} } @{ $self->{places} };
 }
 
 sub html {
@@ -200,7 +199,8 @@ sub _message {
 # The first names of the packages: Plack, not Plack::Middleware::Lint
 sub _names {
     my @places = @_;
-    return uniq map { $_->{package} =~ /\A(\w+)/ ? $1 : () } @places;
+    my %seen;
+    return grep { !$seen{$_}++ } map { $_->{package} =~ /\A(\w+)/ ? $1 : () } @places;
 }
 
 sub _pairs {

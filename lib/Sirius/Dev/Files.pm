@@ -6,7 +6,6 @@ use warnings;
 use Cwd            ();
 use File::Basename qw(basename dirname);
 use File::Spec     ();
-use List::Util     qw(any);
 
 # Files of an application that perl does not load as modules, by their suffix: not what an application writes while it runs
 my %SUFFIX = map { $_ => 1 } qw(
@@ -82,7 +81,7 @@ sub is_asset {
     return 1 if _in_one( $path, $self->{static} );
     return 0 if $path !~ /[.]css\z/i;
     my ($top) = sort { length $b <=> length $a } grep { index( $path, "$_/" ) == 0 } @{ $self->{trees} };
-    return defined $top && ( any { $PUBLIC{$_} } split m{/}, substr $path, length $top ) ? 1 : 0;
+    return defined $top && ( grep { $PUBLIC{$_} } split m{/}, substr $path, length $top ) ? 1 : 0;
 }
 
 # A name that is never a change, even of a file that was loaded
@@ -103,12 +102,12 @@ sub is_inside {
     my @names = ( $path, _whole($path) );
     my $in    = sub {
         my @folders = @_;
-        return any { _in_one( $_, \@folders ) } @names;
+        return scalar grep { _in_one( $_, \@folders ) } @names;
     };
     return 1 if $in->( @{ $self->{watch} } );
-    return 0 if any {m{/local/lib/perl5/}} @names;
+    return 0 if grep {m{/local/lib/perl5/}} @names;
     return 1 if $in->( @{ $self->{trees} }, @{ $self->{include} } );
-    return 0 if any {m{/lib/perl5/}} @names;
+    return 0 if grep {m{/lib/perl5/}} @names;
     return $in->( @{ $self->{libraries} } ) ? 0 : 1;
 }
 
@@ -177,13 +176,14 @@ sub state {
 
 sub _in_one {
     my ( $path, $folders ) = @_;
-    return any { $path eq $_ || index( $path, $_ eq '/' ? '/' : "$_/" ) == 0 } @$folders;
+    return scalar grep { $path eq $_ || index( $path, $_ eq '/' ? '/' : "$_/" ) == 0 } @$folders;
 }
 
 # Where others write, too
 sub _is_common {
     my $folder = shift;
-    return any { defined && length && $folder eq $_ } '/', '/tmp', '/var/tmp', $ENV{HOME}, File::Spec->tmpdir;
+    return scalar grep { defined && length && $folder eq $_ } '/', '/tmp', '/var/tmp', $ENV{HOME},
+        File::Spec->tmpdir;
 }
 
 # Of a folder that an application may write to, by its name
@@ -192,11 +192,11 @@ sub _is_written {
     my ($top) = sort { length $b <=> length $a } grep { index( $path, "$_/" ) == 0 } @{ $self->{trees} };
     return 0 if !defined $top || _in_one( $top, $self->{include} );
     my @above = split m{/}, substr dirname($path), length $top;
-    return 1 if any { $DATA{$_} } @above;
+    return 1 if grep { $DATA{$_} } @above;
     return 0 if @above > 1 || basename($top) =~ /\A(?:lib|templates|views)\z/;
     return 1 if basename($path)              =~ /\A(?:cache|tmp)\z/;
     opendir my $dir, $path or return 1;
-    return ( any { /[.](\w+)\z/ && $SOURCE{ lc $1 } && $_ !~ $EDITORS } readdir $dir ) ? 0 : 1;
+    return ( grep { /[.](\w+)\z/ && $SOURCE{ lc $1 } && $_ !~ $EDITORS } readdir $dir ) ? 0 : 1;
 }
 
 # Without links where it is there: changes are told of the real place

@@ -5,7 +5,6 @@ use warnings;
 
 use Errno               qw(EAGAIN EINTR);
 use Fcntl               qw(O_NOCTTY O_RDONLY);
-use List::Util          qw(any);
 use POSIX               qw(ECHO ICANON TCSANOW VMIN VTIME);
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
@@ -23,7 +22,7 @@ sub act {
     }
     return if !$self->{set} && !$self->_set;
     my $got = sysread $self->{tty}, my $keys, 64;
-    return $self->close  if !$got && ( defined $got || !any { $! == $_ } EAGAIN, EINTR );
+    return $self->close  if !$got && ( defined $got || !grep { $! == $_ } EAGAIN, EINTR );
     $self->_press($keys) if $got;
     return;
 }

@@ -6,7 +6,7 @@ use parent 'Sirius::Process::Reload';
 
 use Cwd                 ();
 use Errno               qw(ESRCH);
-use List::Util          qw(any max min uniq);
+use List::Util          qw(max min);
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
@@ -294,10 +294,10 @@ sub _is_at_work {
     my $at = max map { ( Time::HiRes::stat $_ )[10] || time } @changed;
     return 1 if $at <= $built;
     my %code = map { $_ => 1 } map { ( $_, Cwd::realpath($_) // () ) } $self->_followed;
-    return 0 if any { $code{$_} } @changed;
+    return 0 if grep { $code{$_} } @changed;
     my $noticed = NOTICED + ( $self->{watcher}->scans ? Sirius::Dev::Watcher->SCAN : 0 );
     return ( time - $built < WITH_PAGE || defined $self->{load_at} )
-        && any { $_->{pid} > 0 && ( $_->{state} eq 'busy' || now() - $_->{since} < $noticed ) }
+        && grep { $_->{pid} > 0 && ( $_->{state} eq 'busy' || now() - $_->{since} < $noticed ) }
         $self->{scoreboard}->table;
 }
 
@@ -364,8 +364,9 @@ sub _look {
 sub _named {
     my ( $self, @changed ) = @_;
     my $files = $self->{session}->files;
-    my @paths
-        = uniq map { Sirius::Base::Text->harmless( $files->short( Cwd::realpath($_) // $_ ) ) } @changed;
+    my %seen;
+    my @paths = grep { !$seen{$_}++ }
+        map { Sirius::Base::Text->harmless( $files->short( Cwd::realpath($_) // $_ ) ) } @changed;
     my @first = splice @paths, 0, NAMES_MAX;
     return join( ', ', @first ) . ( @paths ? ' and ' . @paths . ' more' : '' );
 }

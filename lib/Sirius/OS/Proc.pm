@@ -3,7 +3,7 @@ package Sirius::OS::Proc;
 use strict;
 use warnings;
 
-use List::Util qw(sum0);
+use List::Util qw(sum);
 use POSIX      qw(SIGUSR2);
 use Sirius::OS::Syscall;
 
@@ -83,7 +83,7 @@ sub progress {
     my ( $class, $pid ) = @_;
     my @fields   = _stat($pid) or return;
     my $status   = Sirius::OS::Proc->text("/proc/$pid/status");
-    my $switches = sum0( $status =~ /^(?:non)?voluntary_ctxt_switches:\s*(\d+)$/mg );
+    my $switches = sum( 0, $status =~ /^(?:non)?voluntary_ctxt_switches:\s*(\d+)$/mg );
     return ( $fields[0], ( $fields[11] + $fields[12] ) / $TICKS, $switches );
 }
 

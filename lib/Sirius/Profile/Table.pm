@@ -3,7 +3,7 @@ package Sirius::Profile::Table;
 use strict;
 use warnings;
 
-use List::Util qw(sum0);
+use List::Util qw(sum);
 use Sirius::Base::Text;
 use Sirius::Profile::Functions;
 
@@ -18,7 +18,7 @@ sub text {
             $sum->[$_] += $counts[$_] for 0, 1;
         }
     } );
-    return "no samples: no request was running\n" if !sum0 @$all;
+    return "no samples: no request was running\n" if !sum 0, @$all;
     my $functions = Sirius::Profile::Functions->of($samples);
     my $lines     = Sirius::Profile::Functions->of( $samples, lines => 1 );
     my ( $self, $total ) = map {
@@ -27,7 +27,7 @@ sub text {
             return { map { my $of = $_[0]{$_}; ( $_ => [ @{$of}[ $from, $from + 1 ] ] ) } keys %{ $_[0] } };
         }
     } 0, 2;
-    my $count = sum0 @$all;
+    my $count = sum 0, @$all;
     return join "\n", _summary( $samples, @$all ),
         _table( $count, 'request',                               REQUESTS,  \%requests ),
         _table( $count, 'function, without those that it calls', FUNCTIONS, $self->($functions) ),
@@ -57,11 +57,11 @@ sub _summary {
 # Of hashes by name, with the samples on CPU and waiting
 sub _table {
     my ( $all, $of, $most, $counts ) = @_;
-    my @names = _most( $most, sub { return sum0 @{ $counts->{ $_[0] } } }, keys %$counts );
+    my @names = _most( $most, sub { return sum 0, @{ $counts->{ $_[0] } } }, keys %$counts );
     return join '', "  all % = on CPU + waiting   $of\n", map {
         sprintf "  %5.1f    %5.1f     %5.1f   %s\n",
-            ( map { 100 * $_ / $all } sum0( @{ $counts->{$_} } ), @{ $counts->{$_} } ), $_
-    } grep { sum0 @{ $counts->{$_} } } @names;
+            ( map { 100 * $_ / $all } sum( 0, @{ $counts->{$_} } ), @{ $counts->{$_} } ), $_
+    } grep { sum 0, @{ $counts->{$_} } } @names;
 }
 
 1;

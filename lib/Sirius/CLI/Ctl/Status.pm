@@ -3,7 +3,7 @@ package Sirius::CLI::Ctl::Status;
 use strict;
 use warnings;
 
-use List::Util qw(max sum0);
+use List::Util qw(max sum);
 use POSIX      qw(strftime);
 use Sirius::Base::Text;
 
@@ -124,7 +124,7 @@ sub _exceptions {
 # Connections that it holds
 sub _held {
     my $edge = shift;
-    return sum0 values %{ $edge->{held} || {} };
+    return sum 0, values %{ $edge->{held} || {} };
 }
 
 sub _lane {

@@ -3,7 +3,7 @@ package Sirius::CLI::Top::Picture;
 use strict;
 use warnings;
 
-use List::Util qw(max sum0);
+use List::Util qw(max sum);
 use POSIX      qw(strftime);
 use Sirius::Admin::Change;
 use Sirius::Base::Text;
@@ -80,9 +80,9 @@ sub _computing {
 
 sub _connections {
     my ( $connections, $held ) = @_;
-    my %n        = map      { $_ => _number( $connections->{$_} ) } qw(open idle waiting http2 streams);
-    my @words    = map      {"$n{$_} $_"} qw(open idle waiting);
-    my $held_now = sum0 map { _number($_) } values %$held;
+    my %n        = map { $_ => _number( $connections->{$_} ) } qw(open idle waiting http2 streams);
+    my @words    = map {"$n{$_} $_"} qw(open idle waiting);
+    my $held_now = sum 0, map { _number($_) } values %$held;
     return @words, $held_now ? "$held_now held" : (),
         $n{http2} ? ( "$n{http2} with HTTP/2", "$n{streams} streams" ) : ();
 }
