@@ -2,9 +2,6 @@
  * sirius-edge: the program of an edge. The supervisor starts it with a title as its name. Its setup is
  * in its arguments (src/edge/setup.h); some are numbers of descriptors that it inherits.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* syscall */
-#endif
 #include "edge/edge.h"
 #include "edge/keeper.h"
 #include "edge/rights.h"
@@ -12,6 +9,7 @@
 #include "h2/h2.h"
 #include "net/needed.h"
 #include "net/pidfd.h"
+#include "net/self.h"
 #include "net/tempfile.h"
 #include "share/layout.h"
 
@@ -23,10 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,19 +50,7 @@ static void title(int argc, char **argv, const char *name)
     if (argc > 1 && end > from)
         memset(from, 0, (size_t)(end - from));
     snprintf(text, sizeof text, "sirius: %s", name);
-    prctl(PR_SET_NAME, text);
-}
-
-/* For Linux before 5.9: descriptors stay open. Those that perl has opened are close-on-exec. */
-static void close_between(int first, int last)
-{
-#ifdef SYS_close_range
-    if (first <= last)
-        syscall(SYS_close_range, (unsigned)first, (unsigned)last, 0);
-#else
-    (void)first;
-    (void)last;
-#endif
+    sr_self_name(text);
 }
 
 static int by_number(const void *a, const void *b)
@@ -83,11 +67,11 @@ static void close_others(const sr_setup *s)
     int keep[SR_SETUP_DESCRIPTORS], n = (int)sr_setup_descriptors(s, keep), next = STDERR_FILENO + 1;
     qsort(keep, (size_t)n, sizeof keep[0], by_number);
     for (int i = 0; i < n; i++) {
-        close_between(next, keep[i] - 1);
+        sr_self_close(next, keep[i] - 1);
         if (keep[i] >= next)
             next = keep[i] + 1;
     }
-    close_between(next, INT_MAX);
+    sr_self_close(next, INT_MAX);
 }
 
 /*
@@ -145,7 +129,7 @@ static void tell_crl(void *setup, sr_keyfiles_kind kind, const char *file, const
 static bool read_keys(sr_setup *s)
 {
     char why[SR_KEYSET_WHY] = "no memory";
-    prctl(PR_SET_DUMPABLE, 0);
+    sr_self_readable(false);
     if (!sr_keyfiles_any(&s->keyfiles) ||
         (sr_keyset_begin(&s->keyset) && sr_keyfiles_read(&s->keyfiles, &s->keyset, tell_crl, s, why)))
         return true;
@@ -320,7 +304,7 @@ int main(int argc, char **argv)
     sr_setup setup;
     const char *word, *why;
     char **words = copied(argc, argv); /* the setup points into them */
-    prctl(PR_SET_DUMPABLE, 0);
+    sr_self_readable(false);
     if (!words)
         return 1;
     if (!fits(argc, words))

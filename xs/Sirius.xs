@@ -34,14 +34,14 @@
 #include "share/words.h"
 
 #include "base/syscalls.h"
+#include "net/bell.h"
 #include "net/descriptors.h"
 #include "net/gate.h"
+#include "net/inotify.h"
 #include "net/memfile.h"
+#include "net/self.h"
 
 #include <signal.h>
-#include <sys/eventfd.h>
-#include <sys/inotify.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -180,14 +180,14 @@ MODULE = Sirius    PACKAGE = Sirius::OS::Reaper
 void
 adopt(sirius_class class)
 CODE:
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* since Linux 3.4; without it init adopts orphans */
+    sr_self_adopt();
 
 MODULE = Sirius    PACKAGE = Sirius::OS::Child
 
 void
 end_with(sirius_class class, int parent)
 CODE:
-    prctl(PR_SET_PDEATHSIG, parent ? SIGKILL : 0, 0, 0, 0);
+    sr_self_ends_with_parent(parent != 0);
     if (parent && getppid() != parent) /* it has ended before this */
         raise(SIGKILL);
 
@@ -255,21 +255,21 @@ MODULE = Sirius    PACKAGE = Sirius::OS::Inotify
 int
 _open(sirius_class class)
 CODE:
-    RETVAL = sr_descriptors_above(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+    RETVAL = sr_inotify_open();
 OUTPUT:
     RETVAL
 
 int
 _watch(sirius_class class, int fd, const char *path, U32 events)
 CODE:
-    RETVAL = inotify_add_watch(fd, path, events);
+    RETVAL = sr_inotify_add(fd, path, events);
 OUTPUT:
     RETVAL
 
 void
 _unwatch(sirius_class class, int fd, int number)
 CODE:
-    inotify_rm_watch(fd, number); /* fails if the directory is gone, which is harmless */
+    sr_inotify_remove(fd, number);
 
 MODULE = Sirius    PACKAGE = Sirius::OS::Passing
 
@@ -321,7 +321,7 @@ PPCODE:
 void
 permit(sirius_class class)
 CODE:
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    sr_self_readable(true);
 
 void
 stack(sirius_sampler *self, SV *below = NULL)
@@ -450,7 +450,7 @@ OUTPUT:
 int
 bell(sirius_class class)
 CODE:
-    RETVAL = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    RETVAL = sr_bell_new();
     if (RETVAL < 0)
         sirius_not_created(aTHX_ "a bell for an edge", errno, "eventfd2");
 OUTPUT:

@@ -63,7 +63,7 @@ static void add_beginning(pTHX_ pid_t pid, sr_buffer *text, const COP *at)
         add_place(aTHX_ pid, text, &cop)) {
         char *from = sr_buffer_at(text) + before + 1;
         size_t len = sr_buffer_len(text) - before - 1;
-        const char *slash = memrchr(from, '/', len);
+        const char *slash = sr_bytes_last(sr_bytes_of(from, len), '/');
         if (slash) {
             size_t folder = (size_t)(slash + 1 - from);
             memmove(from, from + folder, len - folder);

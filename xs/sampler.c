@@ -181,7 +181,7 @@ static char state_of(const sirius_sampler *s)
 {
     char line[256]; /* the name of a program has at most 15 bytes, maybe with parentheses */
     ssize_t n = pread(s->stat, line, sizeof line - 1, 0);
-    const char *end = n > 0 ? memrchr(line, ')', (size_t)n) : NULL;
+    const char *end = n > 0 ? sr_bytes_last(sr_bytes_of(line, (size_t)n), ')') : NULL;
     if (end && end + 2 < line + n && !strchr("ZX", end[2]))
         return end[2];
     if (n >= 0)

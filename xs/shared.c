@@ -1,11 +1,11 @@
 #include "shared.h"
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "share/common.h"
 #include "share/memory.h"
 
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ int sirius_sleepers_new(pTHX_ uint32_t rows)
     sr_memory_seal(fd, false);
     sr_sleepers_init(at, rows);
     uint64_t key;
-    if (getrandom(&key, sizeof key, 0) != (ssize_t)sizeof key)
+    if (!sr_random(&key, sizeof key))
         key = (uint64_t)sr_clock_monotonic() ^ (uint64_t)getpid()
                                                    << 40; /* EINTR, ENOSYS: good enough, the key is a hint */
     atomic_store(&((sr_sleepers *)at)->key, key);

@@ -1,7 +1,6 @@
 #include "title.h"
 
-#include <errno.h>
-#include <sys/prctl.h>
+#include "net/self.h"
 
 static char shown[256];
 static char name[16];
@@ -10,15 +9,12 @@ void sirius_title_name(const char *text)
 {
     if (text != name)
         my_snprintf(name, sizeof name, "%.15s", text);
-    prctl(PR_SET_NAME, name, 0, 0, 0);
+    sr_self_name(name);
 }
 
 int sirius_title_refused(void)
 {
-    char now[16];
-    if (prctl(PR_GET_NAME, now, 0, 0, 0) == 0 && prctl(PR_SET_NAME, now, 0, 0, 0) == 0)
-        return 0;
-    return errno;
+    return sr_self_nameless();
 }
 
 /*

@@ -26,6 +26,15 @@ static inline bool sr_bytes_equal(sr_bytes a, sr_bytes b)
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
+/* The last such byte; NULL: there is none. As memrchr, which not all systems have. */
+static inline const char *sr_bytes_last(sr_bytes b, char wanted)
+{
+    while (b.len > 0)
+        if (b.at[--b.len] == wanted)
+            return b.at + b.len;
+    return NULL;
+}
+
 /* ASCII lower case of one byte; bytes outside A-Z are returned as they are. */
 static inline unsigned char sr_lower(unsigned char c)
 {

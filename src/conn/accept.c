@@ -4,6 +4,7 @@
 #include "accept.h"
 
 #include "../net/descriptors.h"
+#include "../net/sockets.h"
 #include "capacity.h"
 #include "client.h"
 #include "deadline.h"
@@ -79,8 +80,7 @@ sr_intake sr_accept(sr_engine *e, sr_listener *l, sr_task *task)
         sr_listeners_pause(e);
         return SR_INTAKE_WAIT;
     }
-    int fd = sr_descriptors_above(
-        accept4(l->source.fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    int fd = sr_descriptors_above(sr_sockets_accept(l->source.fd, (struct sockaddr *)&from, &len));
     if (fd < 0) {
         if (errno == EINVAL) {
             l->over = true;

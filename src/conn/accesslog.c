@@ -2,6 +2,7 @@
 
 #include "../log/values.h"
 #include "../net/descriptors.h"
+#include "../net/timerfd.h"
 #include "client.h"
 #include "engine.h"
 #include "identity.h"
@@ -10,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 /* --- requests that the application did not answer --- */
@@ -125,9 +125,7 @@ static bool line(sr_engine *e, sr_exchange *x, const sr_logsource *source, const
  */
 static void timer_set(const sr_accesslog *log)
 {
-    int64_t due = sr_sink_due(log->sink);
-    struct itimerspec at = {.it_value = {.tv_sec = due / SR_SECOND, .tv_nsec = due % SR_SECOND}};
-    timerfd_settime(log->timer.fd, TFD_TIMER_ABSTIME, &at, NULL);
+    sr_timerfd_set(log->timer.fd, sr_sink_due(log->sink));
 }
 
 /*
@@ -165,8 +163,7 @@ static void flush(sr_engine *e)
 int sr_accesslog_begin(sr_engine *e, sr_accesslog *log)
 {
     e->log = log;
-    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    log->timer = (sr_source){.fd = sr_descriptors_above(timer), .kind = SR_SOURCE_LOG};
+    log->timer = (sr_source){.fd = sr_descriptors_above(sr_timerfd_open()), .kind = SR_SOURCE_LOG};
     return log->timer.fd < 0 ? errno : sr_loop_add(&e->loop, &log->timer, EPOLLIN);
 }
 

@@ -1,5 +1,6 @@
 #include "lifetime.h"
 
+#include "../base/random.h"
 #include "capacity.h"
 #include "deadline.h"
 #include "expire.h"
@@ -9,7 +10,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 int sr_engine_new(sr_engine **out, const sr_config *config, int lifeline)
@@ -42,7 +42,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int lifeline)
         return err;
     }
     sr_engine_tick(e);
-    if (getrandom(&e->nonce, sizeof e->nonce, GRND_NONBLOCK) != (ssize_t)sizeof e->nonce)
+    if (!sr_random_now(&e->nonce, sizeof e->nonce))
         e->nonce = (uint64_t)sr_clock_wall() ^ (uint64_t)getpid() << 48;
     *out = e;
     return 0;

@@ -2,14 +2,13 @@
 
 #include "../base/cursor.h"
 #include "../net/lease.h"
-#include "../net/nosignal.h"
+#include "../net/sendfile.h"
 #include "../net/tempfile.h"
 #include "spools.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -200,19 +199,6 @@ static sr_flush flush_memory(sr_output *o, int socket, uint64_t *sent)
     return SR_FLUSH_DONE;
 }
 
-/* sendfile has no MSG_NOSIGNAL. sirius-edge ignores SIGPIPE, but callers need not. */
-static ssize_t sendfile_nosignal(int socket, int fd, off_t *offset, size_t want)
-{
-    struct sigaction action;
-    sr_nosignal mask;
-    if (sigaction(SIGPIPE, NULL, &action) != 0 || action.sa_handler != SIG_DFL)
-        return sendfile(socket, fd, offset, want);
-    sr_nosignal_begin(&mask);
-    ssize_t n = sendfile(socket, fd, offset, want);
-    sr_nosignal_end(&mask, n < 0 ? errno : 0);
-    return n;
-}
-
 static ssize_t stall(sr_output *o)
 {
     o->stalled = true;
@@ -221,14 +207,14 @@ static ssize_t stall(sr_output *o)
 }
 
 /*
- * Nor has it MSG_DONTWAIT, and an application that has used psgix.io may have made the socket blocking, for
+ * sendfile has no MSG_DONTWAIT, and an application that has used psgix.io may have made the socket blocking, for
  * all its descriptors. Then the bytes are copied, and so they are where a transport encrypts them.
  */
 static ssize_t send_file(sr_output *o, int socket, off_t *offset, size_t want)
 {
     char piece[PIECE];
     if (!o->transport && !o->copies && fcntl(socket, F_GETFL) & O_NONBLOCK)
-        return sendfile_nosignal(socket, o->fd, offset, want);
+        return sr_sendfile(socket, o->fd, offset, want);
     if (o->stalled)
         return stall(o);
     ssize_t n = pread(o->fd, piece, want < sizeof piece ? want : sizeof piece, *offset);

@@ -1,6 +1,7 @@
 #include "pump.h"
 
 #include "../net/descriptors.h"
+#include "../net/sockets.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ sr_pump *sr_pump_new(sr_conn *c)
 int sr_pump_pair(sr_pump *p, int *theirs)
 {
     int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    if (sr_sockets_pair(SOCK_STREAM, pair) != 0)
         return errno;
     /* sockets of a pair are two open files: that of the application may block, ours is read with MSG_DONTWAIT */
     p->source.fd = pair[0];

@@ -1,15 +1,11 @@
 #include "send.h"
 
+#include "../net/unsent.h"
 #include "deadline.h"
 #include "spools.h"
 #include "trouble.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
-#include <stddef.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,8 +13,7 @@ enum { IOV_BATCH = 1024 };
 
 int sr_send_unacknowledged(const sr_conn *c)
 {
-    int n = 0;
-    return ioctl(c->source.fd, SIOCOUTQ, &n) == 0 ? n : 0;
+    return sr_unsent_bytes(c->source.fd);
 }
 
 void sr_send_stall_watch(sr_engine *e, sr_conn *c)
@@ -29,12 +24,7 @@ void sr_send_stall_watch(sr_engine *e, sr_conn *c)
 
 uint64_t sr_send_total(const sr_conn *c)
 {
-    struct tcp_info info = {0};
-    socklen_t len = sizeof info;
-    if (getsockopt(c->source.fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
-        len < offsetof(struct tcp_info, tcpi_bytes_retrans) + sizeof info.tcpi_bytes_retrans)
-        return 0;
-    return 1 + info.tcpi_bytes_sent - info.tcpi_bytes_retrans + info.tcpi_notsent_bytes;
+    return sr_unsent_total(c->source.fd);
 }
 
 static void lost(sr_conn *c, sr_closed why)

@@ -20,7 +20,9 @@
 #include "../h2/h2.h"
 #include "../live/hold.h"
 #include "../log/sink.h"
+#include "../net/bell.h"
 #include "../net/pidfd.h"
+#include "../net/signalfd.h"
 #include "../share/door.h"
 #include "../websocket/wscarrier.h"
 #include "calls.h"
@@ -50,9 +52,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -132,15 +132,9 @@ static int source_add(sr_edge *ed, sr_source *s, int fd, uint8_t kind, uint32_t 
 /* Has signals delivered as events. */
 static int signals_open(sr_edge *ed)
 {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SR_EDGE_STOP);
-    sigaddset(&set, SR_EDGE_STOP_NOW);
-    sigaddset(&set, SR_EDGE_CLOSE);
-    sigaddset(&set, SR_DOOR_LEASE);
-    sigaddset(&set, SIGIO); /* comes in its place when too many signals wait */
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    static const int all[] = {SR_EDGE_STOP, SR_EDGE_STOP_NOW, SR_EDGE_CLOSE, SR_DOOR_LEASE,
+                              SIGIO}; /* comes in place of a lease's when too many signals wait */
+    int fd = sr_signalfd_open(all, sizeof all / sizeof all[0]);
     return fd < 0 ? errno : source_add(ed, &ed->signals, fd, SR_SOURCE_SIGNALS, EPOLLIN);
 }
 
@@ -193,7 +187,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
     ed->engine->deadlines.limit[SR_DEADLINE_LOOK] = LOOK_NS;
     ed->engine->deadlines.limit[SR_DEADLINE_CALL] = s->config.request_ns ? s->config.request_ns : SR_NO_LIMIT;
     ed->engine->deadlines.limit[SR_DEADLINE_STREAM] = s->config.stream_ns ? s->config.stream_ns : SR_NO_LIMIT;
-    int bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    int bell = sr_bell_new();
     if (bell < 0)
         return errno;
     /* edge-triggered: each ring is one event, and nobody has to read it */
@@ -330,18 +324,18 @@ void sr_edge_free(sr_edge *ed)
 /* Obeys only the supervisor, or the owner: a terminal sends its signals to the whole process group. */
 static void signals_read(sr_edge *ed)
 {
-    struct signalfd_siginfo info;
-    uint32_t master = (uint32_t)(ed->owner ? ed->owner : getppid());
+    int signal;
+    pid_t pid, master = ed->owner ? ed->owner : getppid();
     /* 0: the kernel could not record the sender (RLIMIT_SIGPENDING); a terminal never sends these signals */
-    while (read(ed->signals.fd, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_signo == SR_DOOR_LEASE || info.ssi_signo == SIGIO)
+    while (sr_signalfd_next(ed->signals.fd, &signal, &pid))
+        if (signal == SR_DOOR_LEASE || signal == SIGIO)
             ed->engine->leased.asked = true;
-        else if (info.ssi_pid && info.ssi_pid != master)
+        else if (pid && pid != master)
             continue;
-        else if (info.ssi_signo == SR_EDGE_CLOSE)
+        else if (signal == SR_EDGE_CLOSE)
             ed->engine->says_close = true;
         else
-            sr_stop_begin(ed, info.ssi_signo == SR_EDGE_STOP_NOW);
+            sr_stop_begin(ed, signal == SR_EDGE_STOP_NOW);
 }
 
 /* Receives a note from the supervisor. */
@@ -498,6 +492,7 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         order(ed);
         return;
     case SR_SOURCE_ASKED:
+        sr_bell_heard(s->fd);
         sr_others_asked(ed);
         if (ed->lanes)
             sr_lanes_look(ed);
@@ -521,6 +516,7 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         sr_crew_ended(ed, (sr_edge_worker *)((char *)s - offsetof(sr_edge_worker, ended)));
         return;
     default: /* SR_SOURCE_DOORBELL: replies are read after each batch */
+        sr_bell_heard(s->fd);
         return;
     }
 }

@@ -3,6 +3,7 @@
 #endif
 #include "files.h"
 
+#include "../base/random.h"
 #include "../conn/capacity.h"
 #include "../http/page.h"
 #include "../net/tempfile.h"
@@ -11,7 +12,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 enum {
@@ -30,7 +30,7 @@ typedef struct content {
 static bool boundary_make(content *is)
 {
     unsigned long long random[2];
-    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+    if (!sr_random(random, sizeof random))
         return false;
     snprintf(is->boundary, sizeof is->boundary, "sirius-%016llx%016llx", random[0], random[1]);
     return true;

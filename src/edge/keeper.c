@@ -1,6 +1,7 @@
 #include "keeper.h"
 
 #include "../net/memfile.h"
+#include "../net/self.h"
 #include "../share/door.h"
 #include "../share/memory.h"
 #include "../transport/tls.h"
@@ -10,7 +11,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ bool sr_keeper_read(sr_setup *s)
     sr_tls *tls = sr_tls_new(false);
     bool fine = sr_keyset_begin(&s->keyset);
     snprintf(why, sizeof why, "no memory");
-    prctl(PR_SET_DUMPABLE, 0);
+    sr_self_readable(false);
     /* a build without TLS says so here */
     fine = fine && sr_keyfiles_read(&s->keyfiles, &s->keyset, sr_keeper_tell, s, why) &&
            sr_tls_load(tls, sr_bytes_of(sr_buffer_at(&s->keyset), sr_buffer_len(&s->keyset)), why);

@@ -3,10 +3,11 @@
 #endif
 #include "presence.h"
 
+#include "../net/hangup.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 enum {
@@ -17,8 +18,8 @@ enum {
 /* As below, where a byte of the request itself is still to be read. */
 static int peer_behind(const sr_conn *c)
 {
-    struct pollfd p = {.fd = c->source.fd, .events = POLLRDHUP};
-    return poll(&p, 1, 0) <= 0 ? 0 : p.revents & (POLLERR | POLLNVAL) ? -1 : 1;
+    short now = sr_hangup(c->source.fd);
+    return !now ? 0 : now & (POLLERR | POLLNVAL) ? -1 : 1;
 }
 
 int sr_presence(const sr_conn *c)
@@ -45,12 +46,11 @@ void sr_presence_probe(sr_edge *ed, sr_conn *c)
     if (c->out || c->borrowed || c->state == SR_CONN_STREAMS)
         return;
     /* not by a look at what has come: it may have left a next request behind, or its close_notify */
-    struct pollfd p = {.fd = c->source.fd, .events = POLLRDHUP};
-    poll(&p, 1, 0);
-    if (p.revents & (POLLERR | POLLHUP) || sr_presence(c) < 0) {
+    short now = sr_hangup(c->source.fd);
+    if (now & (POLLERR | POLLHUP) || sr_presence(c) < 0) {
         sr_conn_close(ed->engine, c, SR_CLOSED_CLIENT);
         return;
     }
-    for (size_t i = 0; p.revents & POLLRDHUP && i < sizeof ask / sizeof ask[0]; i++)
+    for (size_t i = 0; now & POLLRDHUP && i < sizeof ask / sizeof ask[0]; i++)
         setsockopt(c->source.fd, ask[i].level, ask[i].name, &ask[i].value, sizeof ask[i].value);
 }

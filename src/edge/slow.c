@@ -1,6 +1,7 @@
 #include "slow.h"
 
 #include "../http/traced.h"
+#include "../net/timerfd.h"
 #include "crew.h"
 #include "limits.h"
 #include "presence.h"
@@ -10,7 +11,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define MINUTE_NS (60 * SR_SECOND)
@@ -158,10 +158,7 @@ static void timer_set(const sr_edge *ed)
 {
     const sr_slow_log *s = &ed->slow;
     int64_t at = s->left_out && s->sum_at < s->look_at ? s->sum_at : s->look_at;
-    struct itimerspec when = {.it_value = {0, 0}};
-    if (at != INT64_MAX)
-        when.it_value = (struct timespec){.tv_sec = at / SR_SECOND, .tv_nsec = at % SR_SECOND};
-    timerfd_settime(s->timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
+    sr_timerfd_set(s->timer.fd, at == INT64_MAX ? 0 : at);
 }
 
 /* --- what the others call --- */
@@ -177,8 +174,7 @@ int sr_slow_open(sr_edge *ed, int64_t limit_ns, uint32_t per_minute)
     s->look_at = INT64_MAX;
     s->burst = per_minute / 2;
     s->each_ns = MINUTE_NS / (per_minute - s->burst);
-    s->timer = (sr_source){.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
-                           .kind = SR_SOURCE_SLOW};
+    s->timer = (sr_source){.fd = sr_timerfd_open(), .kind = SR_SOURCE_SLOW};
     return s->timer.fd < 0 ? errno : sr_loop_add(&ed->engine->loop, &s->timer, EPOLLIN);
 }
 
@@ -193,9 +189,7 @@ void sr_slow_begin(sr_edge *ed)
 void sr_slow_timer(sr_edge *ed)
 {
     sr_slow_log *s = &ed->slow;
-    uint64_t times;
-    ssize_t n = read(s->timer.fd, &times, sizeof times);
-    (void)n; /* EAGAIN: it was set again */
+    sr_timerfd_heard(s->timer.fd);
     if (s->left_out && s->sum_at <= ed->engine->now)
         tell_left_out(ed);
     if (!sr_slots_used(ed))

@@ -1,3 +1,4 @@
+#include "../base/random.h"
 #include "channel.h"
 #include "clients.h"
 #include "fanout.h"
@@ -5,7 +6,6 @@
 #include "timer.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
 
 sr_live *sr_live_new(sr_engine *e)
 {
@@ -21,7 +21,7 @@ sr_live *sr_live_new(sr_engine *e)
     }
     for (unsigned i = 0; i < SR_LIVE_WHEEL; i++)
         sr_link_init(&live->wheel.slot[i]);
-    if (getrandom(&live->seed, sizeof live->seed, GRND_NONBLOCK) != (ssize_t)sizeof live->seed)
+    if (!sr_random_now(&live->seed, sizeof live->seed))
         live->seed = e->nonce;
     return live;
 }

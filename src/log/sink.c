@@ -1,6 +1,3 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memrchr */
-#endif
 #include "sink.h"
 
 #include "../base/clock.h"
@@ -164,7 +161,7 @@ static size_t piece(const sr_sink *s)
     size_t len = sr_buffer_len(&s->buffer);
     if (len <= s->piece)
         return len;
-    const char *at = sr_buffer_at(&s->buffer), *last = memrchr(at, '\n', s->piece);
+    const char *at = sr_buffer_at(&s->buffer), *last = sr_bytes_last(sr_bytes_of(at, s->piece), '\n');
     return (size_t)(last - at) + 1;
 }
 
@@ -194,7 +191,7 @@ static int put_all(sr_sink *s)
 static bool mend(const sr_sink *s, off_t size, size_t begin)
 {
     const sr_buffer *b = &s->buffer;
-    const char *at = b->data + begin, *last = memrchr(at, '\n', b->from - begin);
+    const char *at = b->data + begin, *last = sr_bytes_last(sr_bytes_of(at, b->from - begin), '\n');
     off_t written = (off_t)(b->from - begin), whole = last ? last - at + 1 : 0;
     struct stat st;
     if (fstat(s->fd, &st) != 0 || st.st_size != size + written)

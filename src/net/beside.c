@@ -1,9 +1,7 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* pipe2 */
-#endif
 #include "beside.h"
 
 #include "pidfd.h"
+#include "sockets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +70,7 @@ int sr_beside_start(const char *path, char *const *words, const int *fds, int n,
     int ends[2];
     sigset_t all, before;
     news what;
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    if (sr_sockets_pipe(ends) != 0)
         return errno;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); /* no signal handler may run in the new processes */

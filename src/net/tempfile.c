@@ -4,13 +4,13 @@
 #include "tempfile.h"
 
 #include "../base/cursor.h"
+#include "../base/random.h"
 #include "descriptors.h"
 #include "nosignal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ static int open_named(int at, const char *dir)
     unsigned long long random;
     char path[PATH_ROOM];
     for (int i = 0; i < TRIES; i++) {
-        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        if (!sr_random(&random, sizeof random))
             return -1;
         if (snprintf(path, sizeof path, "%s/sirius-%016llx", dir, random) >= (int)sizeof path) {
             errno = ENAMETOOLONG;

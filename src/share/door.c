@@ -5,6 +5,7 @@
 
 #include "../net/descriptors.h"
 #include "../net/passing.h"
+#include "../net/sockets.h"
 #include "queue.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ enum {
 int sr_door_lobby(int *fd)
 {
     struct sockaddr_un any = {.sun_family = AF_UNIX};
-    *fd = sr_descriptors_above(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    *fd = sr_descriptors_above(sr_sockets_unix(SOCK_SEQPACKET));
     if (*fd < 0)
         return errno;
     /* without a name: the kernel chooses one (unix(7), autobind) */
@@ -64,7 +65,7 @@ int sr_door_enter(uint64_t name, int *line)
     memcpy(text, &name, sizeof name);
     size_t bytes = strlen(text);
     memcpy(at.sun_path + 1, text, bytes);
-    int fd = sr_descriptors_above(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    int fd = sr_descriptors_above(sr_sockets_unix(SOCK_SEQPACKET));
     if (fd < 0)
         return errno;
     /* at this end too, so that a note sent before the other side has accepted also carries its sender */
@@ -80,7 +81,7 @@ int sr_door_enter(uint64_t name, int *line)
 
 int sr_door_admit(int lobby, int *line)
 {
-    int fd = accept4(lobby, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = sr_sockets_accept(lobby, NULL, NULL);
     if (fd < 0)
         return errno == EINTR || errno == EWOULDBLOCK ? EAGAIN : errno;
     int err = name_senders(fd);
@@ -101,7 +102,7 @@ bool sr_door_stranger(int line)
 
 int sr_door_pair(int fds[2])
 {
-    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : errno;
+    return sr_sockets_pair(SOCK_SEQPACKET, fds) == 0 ? 0 : errno;
 }
 
 /* Whether to try again: if the caller wants to wait, after waiting for space or for a note. */

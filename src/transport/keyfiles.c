@@ -3,10 +3,11 @@
 #endif
 #include "keyfiles.h"
 
+#include "../base/random.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 static bool add_path(const char ***list, size_t *n, const char *path)
 {
@@ -49,9 +50,8 @@ void sr_keyfiles_free(sr_keyfiles *from)
 bool sr_keyfiles_ticket(sr_ticket_key *key, int64_t since)
 {
     key->since = since;
-    return getrandom(key->name, sizeof key->name, 0) == (ssize_t)sizeof key->name &&
-           getrandom(key->cipher, sizeof key->cipher, 0) == (ssize_t)sizeof key->cipher &&
-           getrandom(key->mac, sizeof key->mac, 0) == (ssize_t)sizeof key->mac;
+    return sr_random(key->name, sizeof key->name) && sr_random(key->cipher, sizeof key->cipher) &&
+           sr_random(key->mac, sizeof key->mac);
 }
 
 #ifdef SR_TLS
@@ -414,8 +414,7 @@ static bool describe(X509 *cert, EVP_PKEY *key)
     snprintf(names, sizeof names, "DNS:localhost,IP:127.0.0.1,IP:::1%s%s", host[0] ? ",DNS:" : "", host);
     X509_NAME *subject = X509_NAME_new();
     uint64_t serial = 0;
-    bool fine = subject && getrandom(&serial, sizeof serial, 0) == (ssize_t)sizeof serial &&
-                X509_set_version(cert, X509_VERSION_3) == 1 &&
+    bool fine = subject && sr_random(&serial, sizeof serial) && X509_set_version(cert, X509_VERSION_3) == 1 &&
                 ASN1_INTEGER_set_uint64(X509_get_serialNumber(cert), serial >> 1 | 1) == 1 &&
                 X509_gmtime_adj(X509_getm_notBefore(cert), -3600) &&
                 X509_gmtime_adj(X509_getm_notAfter(cert), DAYS_SELF * 86400L) &&

@@ -4,7 +4,6 @@
 
 #include "../base/clock.h"
 
-#include <endian.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -229,11 +228,17 @@ typedef struct aead_input {
     size_t aad_len;
 } aead_input;
 
+/* As htobe64 of <endian.h>, which not all systems have. */
+static uint64_t big_endian(uint64_t n)
+{
+    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap64(n) : n;
+}
+
 /* `explicit`: those bytes of the record, NULL if it has none. `len`: of the plaintext, for TLS 1.2. */
 static void aead_input_set(aead_input *f, const sr_record_keys *k, const sr_record_side *side,
                            const uint8_t header[HEADER], const uint8_t *explicit, size_t len)
 {
-    uint64_t seq = htobe64(side->seq), last;
+    uint64_t seq = big_endian(side->seq), last;
     memcpy(f->nonce, side->iv, NONCE);
     if (explicit) {
         memcpy(f->nonce + 4, explicit, EXPLICIT);
@@ -283,7 +288,7 @@ static int seal(sr_records *r, uint8_t type, sr_cursor *from, size_t len)
     *at++ = (uint8_t)(body >> 8);
     *at++ = (uint8_t)body;
     if (before) {
-        uint64_t seq = htobe64(side->seq);
+        uint64_t seq = big_endian(side->seq);
         memcpy(at, &seq, sizeof seq);
     }
     aead_input f;

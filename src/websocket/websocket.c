@@ -1,5 +1,6 @@
 #include "websocket.h"
 
+#include "../base/random.h"
 #include "../live/channel.h"
 #include "../live/clients.h"
 #include "../live/move.h"
@@ -14,7 +15,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 enum { PINGS_MAX = 2, STEP = 64, ROOM_STEP = 16 };
 
@@ -241,7 +241,7 @@ static bool prepared(sr_websocket *ws, const sr_task *task, const sr_opening *o)
 {
     uint64_t random[2]; /* nobody else can guess it from the ids of requests */
     char id[2 * 2 * sizeof random[0] + 1];
-    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+    if (!sr_random(random, sizeof random))
         return false;
     int n = snprintf(id, sizeof id, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
     if (o->key.len)

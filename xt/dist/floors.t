@@ -41,12 +41,12 @@ my %EXCEPTION = ();
 
 # The files of each folder, from the ground up: each calls only those before it
 my %ORDER = (
-    base => 'base64 buffer resident syscalls',
+    base => 'base64 buffer random resident syscalls',
     http =>
         'date method status token coding condition range fold priority response page started target traced forwarded grip',
     http1 => 'chunked write framing head ownhead',
     net   =>
-        'beneath descriptors passing gate nosignal peer pidfd beside cidr lease loop needed proxyline tempfile memfile',
+        'beneath bell descriptors passing gate hangup inotify nosignal peer pidfd self sendfile signalfd sockets beside cidr lease loop needed proxyline tempfile memfile timerfd unsent',
     share     => 'counters exceptions paths door facts layout memory sleepers ring scoreboard queue item',
     log       => 'syslog sink outlet text time format parse values',
     static    => 'path types mount fields find',

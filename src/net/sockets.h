@@ -1,0 +1,20 @@
+#ifndef SR_SOCKETS_H
+#define SR_SOCKETS_H
+/*
+ * sockets: makes sockets that no program inherits. Any thread. Failure: -1 with errno.
+ */
+#include <sys/socket.h>
+
+/* A unix socket, close-on-exec and non-blocking. */
+int sr_sockets_unix(int type);
+
+/* As accept: close-on-exec and non-blocking. */
+int sr_sockets_accept(int listener, struct sockaddr *from, socklen_t *len);
+
+/* Both ends of a pair of unix sockets, close-on-exec and blocking. 0. */
+int sr_sockets_pair(int type, int fds[2]);
+
+/* Both ends of a pipe, close-on-exec and blocking: the first is read. 0. */
+int sr_sockets_pipe(int fds[2]);
+
+#endif
