@@ -31,6 +31,7 @@
 #include "share/door.h"
 #include "share/item.h"
 #include "share/layout.h"
+#include "share/lobby.h"
 #include "share/words.h"
 
 #include "base/syscalls.h"
@@ -465,6 +466,13 @@ CODE:
     RETVAL = fd;
 OUTPUT:
     RETVAL
+
+void
+remove_lobby(sirius_class class, int fd)
+CODE:
+    uint64_t name = sr_door_name(fd);
+    if (name)
+        sr_lobby_remove(name);
 
 void
 line(sirius_class class)

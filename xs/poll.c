@@ -10,6 +10,28 @@ static void open_mask(pTHX_ AV *signals, sigset_t *mask)
         sigdelset(mask, (int)SvIV(*av_fetch(signals, i, 1)));
 }
 
+#ifdef SR_PORTABLE
+enum { SLICE_MS = 100 };
+
+/* Not all systems have ppoll(2). A signal that comes in the instant before the sleep is noticed a slice later. */
+static void sleep_open(pTHX_ struct pollfd *fd, nfds_t n, const struct timespec *limit, const sigset_t *open)
+{
+    NV left = limit ? (NV)limit->tv_sec * 1e3 + (NV)limit->tv_nsec / 1e6 : 1e12;
+    pthread_sigmask(SIG_SETMASK, open, NULL);
+    for (;;) {
+        int ms = left < SLICE_MS ? (int)left + (left > (int)left) : SLICE_MS;
+        if (PL_sig_pending || poll(fd, n, ms) != 0 || (left -= ms) <= 0)
+            return;
+    }
+}
+#else
+static void sleep_open(pTHX_ struct pollfd *fd, nfds_t n, const struct timespec *limit, const sigset_t *open)
+{
+    PERL_UNUSED_CONTEXT;
+    ppoll(fd, n, limit, open);
+}
+#endif
+
 void sirius_poll(pTHX_ AV *descriptors, AV *events, NV seconds, AV *signals)
 {
     struct timespec left, *limit = NULL;
@@ -31,8 +53,8 @@ void sirius_poll(pTHX_ AV *descriptors, AV *events, NV seconds, AV *signals)
     pthread_sigmask(SIG_BLOCK, NULL, &closed);
     open = closed;
     open_mask(aTHX_ signals, &open);
-    ppoll(fd, n, limit, &open);
-    pthread_sigmask(SIG_SETMASK, &open, NULL); /* if a descriptor is ready, ppoll may have let no signal in */
+    sleep_open(aTHX_ fd, n, limit, &open);
+    pthread_sigmask(SIG_SETMASK, &open, NULL); /* if a descriptor is ready, this may have let no signal in */
     pthread_sigmask(SIG_SETMASK, &closed, NULL);
     PERL_ASYNC_CHECK();
 }

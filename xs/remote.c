@@ -5,6 +5,25 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#ifdef SR_PORTABLE /* no other system has a call for this that needs no debugger */
+bool sirius_remote_copy(pid_t pid, void *to, const void *from, size_t len)
+{
+    PERL_UNUSED_VAR(pid);
+    PERL_UNUSED_VAR(to);
+    PERL_UNUSED_VAR(from);
+    PERL_UNUSED_VAR(len);
+    errno = ENOSYS;
+    return false;
+}
+
+bool sirius_remote_pieces(pid_t pid, const sirius_piece *pieces, size_t n)
+{
+    PERL_UNUSED_VAR(pid);
+    PERL_UNUSED_VAR(pieces);
+    errno = ENOSYS;
+    return n == 0;
+}
+#else
 bool sirius_remote_copy(pid_t pid, void *to, const void *from, size_t len)
 {
     struct iovec ours = {.iov_base = to, .iov_len = len}, its = {.iov_base = (void *)from, .iov_len = len};
@@ -37,6 +56,7 @@ bool sirius_remote_pieces(pid_t pid, const sirius_piece *pieces, size_t n)
     }
     return true;
 }
+#endif
 
 /* Page by page: what lies after its end may not be mapped. */
 size_t sirius_remote_string(pid_t pid, char *to, size_t cap, const char *from)

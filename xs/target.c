@@ -1,5 +1,18 @@
 #include "target.h"
 
+#ifdef SR_PORTABLE
+#include <errno.h>
+
+int sirius_target_at(pTHX_ sirius_target *t, pid_t pid, uintptr_t base)
+{
+    PERL_UNUSED_CONTEXT;
+    PERL_UNUSED_VAR(t);
+    PERL_UNUSED_VAR(pid);
+    PERL_UNUSED_VAR(base);
+    errno = ENOSYS;
+    return -1;
+}
+#else
 #include "remote.h"
 
 #include <errno.h>
@@ -99,3 +112,4 @@ int sirius_target_at(pTHX_ sirius_target *t, pid_t pid, uintptr_t base)
     return 1;
 #endif
 }
+#endif

@@ -4,6 +4,14 @@
 #include <stdint.h>
 #include <time.h>
 
+/* Where the system has no clock that is cheaper. */
+#ifndef CLOCK_MONOTONIC_COARSE
+#define CLOCK_MONOTONIC_COARSE CLOCK_MONOTONIC
+#endif
+#ifndef CLOCK_REALTIME_COARSE
+#define CLOCK_REALTIME_COARSE CLOCK_REALTIME
+#endif
+
 #define SR_SECOND INT64_C(1000000000)
 #define SR_MILLISECOND INT64_C(1000000)
 

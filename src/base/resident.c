@@ -1,3 +1,4 @@
+#ifndef SR_PORTABLE
 #include "resident.h"
 
 #include <fcntl.h>
@@ -33,3 +34,4 @@ uint64_t sr_resident_bytes(const sr_resident *r)
         pages = pages * 10 + (uint64_t)(text[i] - '0');
     return pages * r->page;
 }
+#endif

@@ -1,7 +1,9 @@
 #include "syscalls.h"
 
 #include <stddef.h>
+#if __has_include(<sys/syscall.h>)
 #include <sys/syscall.h>
+#endif
 
 /* An architecture need not have all of them. */
 const char *sr_syscall_name(long number)

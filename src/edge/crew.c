@@ -17,7 +17,6 @@
 #include "report.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -63,8 +62,7 @@ void sr_crew_ended(sr_edge *ed, sr_edge_worker *m)
 
 static bool has_ended(const sr_edge_worker *m)
 {
-    struct pollfd p = {.fd = m->ended.fd, .events = POLLIN};
-    return poll(&p, 1, 0) > 0;
+    return sr_pidfd_ended(m->ended.fd, m->pid);
 }
 
 /*

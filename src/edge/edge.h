@@ -29,7 +29,11 @@
  * lost while one is pending, such as that which a terminal or a service manager sends to the whole process
  * group.
  */
+#ifdef __APPLE__ /* has no more than 31: SIGEMT, SIGVTALRM, SIGPROF */
+enum { SR_EDGE_STOP = 7, SR_EDGE_STOP_NOW = 26, SR_EDGE_CLOSE };
+#else
 enum { SR_EDGE_STOP = 40, SR_EDGE_STOP_NOW, SR_EDGE_CLOSE };
+#endif
 
 enum { /* kinds of sr_source, after those of conn/engine.h */
        SR_SOURCE_LOBBY = SR_SOURCE_OTHERS,

@@ -5,6 +5,8 @@
  */
 #include "heir.h"
 
+#include "../base/wipe.h"
+
 #include "../conn/capacity.h"
 #include "../conn/deadline.h"
 #include "../conn/lifetime.h"
@@ -172,7 +174,7 @@ static int add(sr_edge *ed, batch *b, sr_conn *c, const sr_buffer *held)
     if (packed && (bytes || state || kept))
         file = file_of(&transport, &in, held);
     if (transport.data)
-        explicit_bzero(transport.data, transport.cap);
+        sr_wipe(transport.data, transport.cap);
     sr_buffer_free(&transport);
     if (!packed || (file < 0 && (bytes || state || kept)))
         return 0; /* the connection stays here for now */
@@ -392,7 +394,7 @@ static bool decrypts(sr_conn *c, const passed *p, int file)
     if (fill(&state, file, 0, p->transport))
         c->transport = sr_tls_adopt(sr_buffer_bytes(&state), c->source.fd);
     if (state.data)
-        explicit_bzero(state.data, state.cap);
+        sr_wipe(state.data, state.cap);
     sr_buffer_free(&state);
     return c->transport;
 }

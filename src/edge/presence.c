@@ -10,6 +10,10 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#ifndef TCP_KEEPIDLE /* macOS */
+#define TCP_KEEPIDLE TCP_KEEPALIVE
+#endif
+
 enum {
     PROBE_S = 5, /* seconds between two questions of the kernel, and how many without an answer are the end */
     PROBES = 3,

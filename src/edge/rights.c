@@ -1,3 +1,4 @@
+#ifndef SR_PORTABLE
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* setresuid, syscall */
 #endif
@@ -60,3 +61,4 @@ void sr_rights_guard(void)
     prctl(PR_SET_DUMPABLE, 0);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
+#endif

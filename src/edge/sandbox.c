@@ -1,3 +1,4 @@
+#ifndef SR_PORTABLE
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* syscall, AT_FDCWD */
 #endif
@@ -469,3 +470,4 @@ int sr_sandbox_files(const sr_sandbox *s)
     close(set);
     return err;
 }
+#endif

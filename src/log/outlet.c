@@ -3,6 +3,8 @@
 #endif
 #include "outlet.h"
 
+#include "../net/sockets.h"
+
 #include "../base/clock.h"
 #include "../net/nosignal.h"
 #include "sink.h"
@@ -73,24 +75,28 @@ static ssize_t write_terminal(int fd, const char *at, size_t len)
     return n;
 }
 
+/* Without RWF_NOWAIT it may wait if another process writes in between. */
+static ssize_t write_pipe(int fd, const char *at, size_t len)
+{
+#ifndef SR_PORTABLE
+    struct iovec iov = {(char *)(uintptr_t)at, len};
+    ssize_t n = pwritev2(fd, &iov, 1, -1, RWF_NOWAIT);
+    /* before Linux 5.14, or where a filter refuses it, no call can be told not to wait */
+    if (n >= 0 || errno == EAGAIN || errno == EPIPE || errno == EINTR)
+        return n;
+#endif
+    return sr_sink_write(fd, at, least(len, PIPE_BUF));
+}
+
 static ssize_t put(int fd, mode_t type, const char *at, size_t len)
 {
-    struct iovec iov = {(char *)(uintptr_t)at, len};
-    ssize_t n;
     switch (type) {
     case S_IFSOCK:
         return send(fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL);
     case S_IFCHR:
         return write_terminal(fd, at, len);
     case S_IFIFO:
-        n = pwritev2(fd, &iov, 1, -1, RWF_NOWAIT);
-        /*
-         * Before Linux 5.14, or where a filter refuses it, no call can be told not to wait: one may wait if another process writes in
-         * between.
-         */
-        return n < 0 && errno != EAGAIN && errno != EPIPE && errno != EINTR
-                   ? sr_sink_write(fd, at, least(len, PIPE_BUF))
-                   : n;
+        return write_pipe(fd, at, len);
     default:
         return write(fd, at, len);
     }

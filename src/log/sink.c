@@ -1,5 +1,7 @@
 #include "sink.h"
 
+#include "../net/sockets.h"
+
 #include "../base/clock.h"
 #include "../net/nosignal.h"
 #include "syslog.h"

@@ -1,7 +1,6 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* sendmmsg */
-#endif
 #include "syslog.h"
+
+#include "../net/sockets.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -41,16 +40,16 @@ int sr_syslog_send(sr_syslog *l, int fd, sr_buffer *lines)
     bool fresh = false;
     while (sr_buffer_len(lines)) {
         struct iovec iov[SR_SYSLOG_BURST][2];
-        struct mmsghdr messages[SR_SYSLOG_BURST] = {0};
+        struct msghdr messages[SR_SYSLOG_BURST] = {{0}};
         unsigned n = 0;
         const char *at = sr_buffer_at(lines), *end = at + sr_buffer_len(lines);
         for (const char *eol; n < SR_SYSLOG_BURST && at < end; at = eol + 1, n++) {
             eol = memchr(at, '\n', (size_t)(end - at));
             iov[n][0] = (struct iovec){prefix, prefix_len};
             iov[n][1] = (struct iovec){(void *)at, (size_t)(eol - at)};
-            messages[n].msg_hdr = (struct msghdr){.msg_iov = iov[n], .msg_iovlen = 2};
+            messages[n] = (struct msghdr){.msg_iov = iov[n], .msg_iovlen = 2};
         }
-        int sent = sendmmsg(fd, messages, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        int sent = sr_sockets_send(fd, messages, n, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent > 0) {
             const char *line = iov[sent - 1][1].iov_base;
             sr_buffer_take(lines, (size_t)(line - sr_buffer_at(lines)) + iov[sent - 1][1].iov_len + 1);

@@ -9,8 +9,34 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#ifdef SR_PORTABLE
+#undef O_PATH
+#define O_PATH O_RDONLY
+#ifndef O_LARGEFILE
+#define O_LARGEFILE 0
+#endif
+#endif
+
+enum {
+    TO_READ = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_LARGEFILE,
+    STEP = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+    TRIES = 4, /* EAGAIN: something was renamed while ".." of a link was followed */
+};
+
+static _Atomic bool is_missing;
+
+#ifdef SR_PORTABLE
+static int openat2_beneath(int folder, const char *path, int flags, sr_links links)
+{
+    if (links == SR_LINKS_ALL)
+        return openat(folder, path, flags);
+    errno = ENOSYS;
+    return -1;
+}
+#else
+#include <sys/syscall.h>
 
 /* As in <linux/openat2.h>, which headers before 5.6 do not have. */
 typedef struct how {
@@ -22,14 +48,6 @@ enum { NUMBER = SYS_openat2 };
 #else
 enum { NUMBER = 437 };
 #endif
-
-enum {
-    TO_READ = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_LARGEFILE,
-    STEP = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-    TRIES = 4, /* EAGAIN: something was renamed while ".." of a link was followed */
-};
-
-static _Atomic bool is_missing;
 
 static int openat2_beneath(int folder, const char *path, int flags, sr_links links)
 {
@@ -45,6 +63,7 @@ static int openat2_beneath(int folder, const char *path, int flags, sr_links lin
     }
     return fd;
 }
+#endif
 
 bool sr_beneath_whole(int folder)
 {

@@ -1,3 +1,4 @@
+#ifndef SR_PORTABLE
 #include "gate.h"
 
 #include <errno.h>
@@ -16,3 +17,4 @@ int sr_gate_shut(int fd)
     struct sock_fprog program = {.len = sizeof code / sizeof code[0], .filter = code};
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0 ? 0 : errno;
 }
+#endif

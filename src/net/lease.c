@@ -1,3 +1,4 @@
+#ifndef SR_PORTABLE
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* F_SETLEASE */
 #endif
@@ -81,3 +82,4 @@ unsigned sr_lease_patience(void)
     unsigned long seconds = n > 0 ? strtoul(text, &end, 10) : 0;
     return end == text || seconds > INT32_MAX ? PATIENCE : (unsigned)seconds;
 }
+#endif

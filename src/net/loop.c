@@ -1,3 +1,4 @@
+#ifndef SR_PORTABLE
 #include "loop.h"
 
 #include "descriptors.h"
@@ -47,3 +48,4 @@ int sr_loop_wait(sr_loop *l, int timeout_ms)
     l->next = 0;
     return l->n = n < 0 ? 0 : n;
 }
+#endif

@@ -6,7 +6,28 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef SR_PORTABLE
+/* The names of epoll, whose values only this file and loop_portable.c know. */
+enum {
+    EPOLLIN = 0x001,
+    EPOLLOUT = 0x004,
+    EPOLLERR = 0x008,
+    EPOLLHUP = 0x010,
+    EPOLLRDHUP = 0x2000,
+    EPOLLEXCLUSIVE = 1 << 28, /* not kept: all edges are woken */
+};
+#define EPOLLET (1U << 31) /* not kept: the source is reported until its bytes are read */
+struct epoll_event {
+    uint32_t events;
+    union {
+        void *ptr;
+    } data;
+};
+struct sr_loop_table;
+#else
 #include <sys/epoll.h>
+#endif
 
 /* The first member of everything that can be registered; an event points to it. */
 typedef struct sr_source {
@@ -17,7 +38,10 @@ typedef struct sr_source {
 enum { SR_LOOP_EVENTS = 64 };
 
 typedef struct sr_loop {
-    int epoll;
+    int epoll; /* of a portable build: any descriptor */
+#ifdef SR_PORTABLE
+    struct sr_loop_table *table;
+#endif
     int next, n; /* of the batch, [next, n) is still to do */
     struct epoll_event batch[SR_LOOP_EVENTS];
 } sr_loop;

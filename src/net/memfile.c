@@ -1,3 +1,4 @@
+#ifndef SR_PORTABLE
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
 #endif
@@ -9,6 +10,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+int sr_memfile_new(const char *name)
+{
+    return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+}
 
 int sr_memfile(const char *name, const struct iovec *iov, int n, bool sealed)
 {
@@ -22,3 +28,4 @@ int sr_memfile(const char *name, const struct iovec *iov, int n, bool sealed)
     errno = err;
     return -1;
 }
+#endif

@@ -10,4 +10,7 @@
  */
 int sr_memfile(const char *name, const struct iovec *iov, int n, bool sealed);
 
+/* Makes an empty one that can be sealed. A portable build knows no seals. -1 with errno. */
+int sr_memfile_new(const char *name);
+
 #endif

@@ -1,3 +1,4 @@
+#ifndef SR_PORTABLE
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* accept4 */
 #endif
@@ -94,3 +95,4 @@ const char *sr_needed_missing(int *err)
         }
     return NULL;
 }
+#endif

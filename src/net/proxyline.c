@@ -85,7 +85,7 @@ enum { LOCAL, PROXY };
 enum { UNSPECIFIED, INET, INET6, UNIX, FAMILIES };
 enum { PROTOCOLS = 3 }; /* unspecified, stream, datagram */
 
-static const char signature[SIGNATURE] = "\r\n\r\n\0\r\nQUIT\n";
+static const char signature[] = "\r\n\r\n\0\r\nQUIT\n"; /* and a NUL, which is not part of it */
 static const uint8_t addresses_len[FAMILIES] = {[INET] = 12, [INET6] = 36, [UNIX] = 216};
 
 static unsigned number16(const uint8_t *at)

@@ -1,6 +1,6 @@
 #ifndef SR_PORTABLE
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* accept4, pipe2 */
+#define _GNU_SOURCE /* accept4, pipe2, sendmmsg */
 #endif
 #include "sockets.h"
 
@@ -25,5 +25,13 @@ int sr_sockets_pair(int type, int fds[2])
 int sr_sockets_pipe(int fds[2])
 {
     return pipe2(fds, O_CLOEXEC);
+}
+
+int sr_sockets_send(int fd, const struct msghdr *messages, unsigned n, int flags)
+{
+    struct mmsghdr all[16] = {0};
+    for (unsigned i = 0; i < n; i++)
+        all[i].msg_hdr = messages[i];
+    return sendmmsg(fd, all, n, flags);
 }
 #endif

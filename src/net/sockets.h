@@ -5,6 +5,14 @@
  */
 #include <sys/socket.h>
 
+/* Flags that not all systems have. For the first, what is sent may be in more packets; for the second, sockets have SO_NOSIGPIPE. */
+#ifndef MSG_MORE
+#define MSG_MORE 0
+#endif
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0
+#endif
+
 /* A unix socket, close-on-exec and non-blocking. */
 int sr_sockets_unix(int type);
 
@@ -16,5 +24,8 @@ int sr_sockets_pair(int type, int fds[2]);
 
 /* Both ends of a pipe, close-on-exec and blocking: the first is read. 0. */
 int sr_sockets_pipe(int fds[2]);
+
+/* Sends up to 16 messages. Returns how many were sent before one failed, or -1 if the first has. */
+int sr_sockets_send(int fd, const struct msghdr *messages, unsigned n, int flags);
 
 #endif

@@ -14,6 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifdef SR_PORTABLE /* neither is on all systems: a name that lives for an instant, and a folder that can be read */
+#undef O_PATH
+#undef O_TMPFILE
+#define O_PATH O_RDONLY
+#define O_TMPFILE 0
+#endif
+
 enum { PATH_ROOM = 4096, TRIES = 8, BATCH = 16 };
 
 static int folder = -1; /* of sr_tempfile_stay, or */
@@ -63,8 +70,8 @@ int sr_tempfile_open(const char *dir)
             return -1;
         }
     }
-    int fd = openat(at, dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
+    int fd = O_TMPFILE ? openat(at, dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+    if (fd < 0 && (!O_TMPFILE || errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
         fd = open_named(at, dir);
     return sr_descriptors_above(fd);
 }

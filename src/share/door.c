@@ -6,6 +6,7 @@
 #include "../net/descriptors.h"
 #include "../net/passing.h"
 #include "../net/sockets.h"
+#include "lobby.h"
 #include "queue.h"
 
 #include <errno.h>
@@ -17,17 +18,14 @@
 
 enum {
     BACKLOG = 4096, /* as many as there can be workers; the kernel caps it (net.core.somaxconn) */
-    NAME_AT = offsetof(struct sockaddr_un, sun_path) + 1,
 };
 
 int sr_door_lobby(int *fd)
 {
-    struct sockaddr_un any = {.sun_family = AF_UNIX};
-    *fd = sr_descriptors_above(sr_sockets_unix(SOCK_SEQPACKET));
+    *fd = sr_descriptors_above(sr_sockets_unix(SR_LOBBY_TYPE));
     if (*fd < 0)
         return errno;
-    /* without a name: the kernel chooses one (unix(7), autobind) */
-    if (bind(*fd, (struct sockaddr *)&any, sizeof any.sun_family) == 0 && listen(*fd, BACKLOG) == 0)
+    if (sr_lobby_bind(*fd) == 0 && listen(*fd, BACKLOG) == 0)
         return 0;
     int err = errno;
     close(*fd);
@@ -39,38 +37,24 @@ uint64_t sr_door_name(int lobby)
 {
     struct sockaddr_un at;
     socklen_t len = sizeof at;
-    uint64_t name = 0;
     if (getsockname(lobby, (struct sockaddr *)&at, &len) != 0)
         return 0;
-    size_t bytes = len > NAME_AT ? len - NAME_AT : 0;
-    if (at.sun_family != AF_UNIX || !bytes || bytes > sizeof name) {
+    uint64_t name = sr_lobby_name(&at, len);
+    if (!name)
         errno = EINVAL;
-        return 0;
-    }
-    memcpy(&name, at.sun_path + 1, bytes);
     return name;
-}
-
-/* From now on the kernel reports the sender of each note. */
-static int name_senders(int line)
-{
-    int on = 1;
-    return setsockopt(line, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 ? 0 : errno;
 }
 
 int sr_door_enter(uint64_t name, int *line)
 {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    char text[sizeof name + 1] = {0};
-    memcpy(text, &name, sizeof name);
-    size_t bytes = strlen(text);
-    memcpy(at.sun_path + 1, text, bytes);
-    int fd = sr_descriptors_above(sr_sockets_unix(SOCK_SEQPACKET));
+    struct sockaddr_un at;
+    socklen_t len = sr_lobby_address(name, &at);
+    int fd = sr_descriptors_above(sr_sockets_unix(SR_LOBBY_TYPE));
     if (fd < 0)
         return errno;
     /* at this end too, so that a note sent before the other side has accepted also carries its sender */
-    int err = name_senders(fd);
-    if (!err && connect(fd, (struct sockaddr *)&at, (socklen_t)(NAME_AT + bytes)) != 0)
+    int err = sr_lobby_name_senders(fd);
+    if (!err && connect(fd, (struct sockaddr *)&at, len) != 0)
         err = errno;
     if (err)
         close(fd);
@@ -84,7 +68,7 @@ int sr_door_admit(int lobby, int *line)
     int fd = sr_sockets_accept(lobby, NULL, NULL);
     if (fd < 0)
         return errno == EINTR || errno == EWOULDBLOCK ? EAGAIN : errno;
-    int err = name_senders(fd);
+    int err = sr_lobby_name_senders(fd);
     if (err)
         close(fd);
     else
@@ -94,15 +78,13 @@ int sr_door_admit(int lobby, int *line)
 
 bool sr_door_stranger(int line)
 {
-    struct ucred peer;
-    socklen_t len = sizeof peer;
-    bool known = getsockopt(line, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0;
-    return !known || (peer.uid != geteuid() && peer.uid != 0);
+    uid_t user;
+    return !sr_lobby_user(line, &user) || (user != geteuid() && user != 0);
 }
 
 int sr_door_pair(int fds[2])
 {
-    return sr_sockets_pair(SOCK_SEQPACKET, fds) == 0 ? 0 : errno;
+    return sr_sockets_pair(SR_LOBBY_TYPE, fds) == 0 ? 0 : errno;
 }
 
 /* Whether to try again: if the caller wants to wait, after waiting for space or for a note. */
@@ -118,6 +100,7 @@ int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wai
 {
     ssize_t n;
     note->layout = SR_QUEUE_LAYOUT;
+    note->pid = SR_LOBBY_SENDERS ? 0 : getpid();
     do
         n = sr_passing_send(line, note, sizeof *note, fds, n_fds, wait ? 0 : MSG_DONTWAIT);
     while (n < 0 && again(line, POLLOUT, wait));
@@ -136,11 +119,12 @@ int sr_door_receive(int line, sr_message *note, int *fds, int *n_fds, bool wait)
     } while (n < 0 && again(line, POLLIN, wait));
     if (n < 0)
         return errno;
-    note->pid = pid;
+    if (SR_LOBBY_SENDERS)
+        note->pid = pid;
     if (n == (ssize_t)sizeof *note && note->layout == SR_QUEUE_LAYOUT)
         return 0;
     while (*n_fds > 0)
         sr_descriptors_discard(fds[--*n_fds]);
     /* a note without bytes has a sender; the end of the connection has none */
-    return n == 0 && !pid ? EPIPE : EPROTO;
+    return n == 0 && !(SR_LOBBY_SENDERS && pid) ? EPIPE : EPROTO;
 }

@@ -26,7 +26,11 @@
 
 enum {
     SR_MESSAGE_FDS = 4,
+#ifdef __APPLE__
+    SR_DOOR_LEASE = 23, /* SIGIO: there are no leases */
+#else
     SR_DOOR_LEASE = 43, /* the signal by which an edge hears that a lease is to be given back (net/lease.h) */
+#endif
 };
 
 typedef enum sr_message_kind {

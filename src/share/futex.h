@@ -6,13 +6,23 @@
  * Thread, process: any. Failure: none that matters. A sleep may end early, so callers check again.
  */
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifdef SR_PORTABLE
+/* As below, but the sleeper itself looks at the word: after 50 us at first, each millisecond then, and each 10 ms when it has slept for a quarter of a second. */
+bool sr_futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t ns);
+
+static inline void sr_futex_wake(_Atomic uint32_t *word)
+{
+    (void)word;
+}
+#else
+#include <linux/futex.h>
+#include <sys/syscall.h>
 
 /*
  * Sleeps while *word is `value`, for at most ns; below 0: for ever. Returns early when woken, or at a signal. False: all of that
@@ -32,5 +42,6 @@ static inline void sr_futex_wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
     errno = saved;
 }
+#endif
 
 #endif

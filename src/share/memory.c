@@ -1,8 +1,9 @@
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memfd_create */
+#define _GNU_SOURCE /* F_ADD_SEALS */
 #endif
 #include "memory.h"
 
+#include "../net/memfile.h"
 #include "../net/nosignal.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ void *sr_memory_new(const char *name, size_t bytes, int *fd)
 {
     void *at = MAP_FAILED;
     sr_nosignal mask;
-    *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    *fd = sr_memfile_new(name);
     sr_nosignal_begin(&mask); /* RLIMIT_FSIZE limits files in memory as well */
     bool sized = *fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0;
     sr_nosignal_end(&mask, sized ? 0 : errno);
@@ -36,7 +37,12 @@ void *sr_memory_new(const char *name, size_t bytes, int *fd)
 
 void sr_memory_seal(int fd, bool ours)
 {
+#ifdef SR_PORTABLE
+    (void)fd;
+    (void)ours;
+#else
     if (ours)
         fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+#endif
 }

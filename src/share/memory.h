@@ -15,7 +15,7 @@ void *sr_memory_new(const char *name, size_t bytes, int *fd);
 /*
  * Afterwards nobody can change the size, or add another seal: a seal against writing would stop all who
  * write. `ours`: only mappings that exist already can be written (Linux 5.1; older kernels have no such seal,
- * and apply the rest).
+ * and apply the rest). A portable build knows no seals: there each process can do all that.
  */
 void sr_memory_seal(int fd, bool ours);
 

@@ -62,6 +62,11 @@ static bool join(char out[SR_PATH_MAX], const char *path, const char *name)
 
 /* --- validators --- */
 
+#ifdef __APPLE__
+#define st_mtim st_mtimespec
+#define st_ctim st_ctimespec
+#endif
+
 static char *put_hex(char *to, uint64_t n)
 {
     size_t digits = 1;

@@ -3,6 +3,8 @@
 #endif
 #include "keyset.h"
 
+#include "../base/wipe.h"
+
 bool sr_keyset_begin(sr_buffer *to)
 {
     static const uint32_t layout = SR_KEYSET_LAYOUT;
@@ -68,6 +70,6 @@ bool sr_keyset_copy(sr_buffer *to, sr_bytes run)
 void sr_keyset_wipe(sr_buffer *b)
 {
     if (b->data)
-        explicit_bzero(b->data, b->cap);
+        sr_wipe(b->data, b->cap);
     sr_buffer_free(b);
 }

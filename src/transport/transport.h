@@ -13,11 +13,12 @@
  * Failure: as those of the system calls, -1 with errno; EAGAIN: wait for events as sr_transport_events says.
  */
 #include "../base/buffer.h"
+#include "../net/loop.h"
+#include "../net/sockets.h"
 #include "../share/counters.h"
 
 #include <errno.h>
 #include <stdint.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 

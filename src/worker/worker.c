@@ -24,7 +24,7 @@ static bool called_away(const sr_worker *w)
 }
 
 /*
- * A page that the kernel clears in a child, so that no system call is needed to know. Where it can't (before Linux 4.14), a child is
+ * A page that the kernel clears in a child, so that no system call is needed to know. Where it can't (before Linux 4.14, on other systems), a child is
  * known by sr_worker_forked alone.
  */
 static const _Atomic uint32_t always = 1, never = 0;
@@ -36,8 +36,10 @@ static const _Atomic uint32_t *mine_new(void)
     if (mine == MAP_FAILED)
         return &always;
     atomic_store(mine, 1);
+#ifdef MADV_WIPEONFORK
     if (madvise(mine, sizeof *mine, MADV_WIPEONFORK) == 0)
         return mine;
+#endif
     munmap(mine, sizeof *mine);
     return &always;
 }

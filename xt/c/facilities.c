@@ -30,7 +30,10 @@ enum { LONG_MS = 60000 };
 static bool is_readable(int fd, int ms)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    return poll(&p, 1, ms) > 0;
+    int n;
+    while ((n = poll(&p, 1, ms)) < 0 && errno == EINTR)
+        ;
+    return n > 0;
 }
 
 static bool is_private(int fd)

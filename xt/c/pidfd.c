@@ -25,12 +25,14 @@ int main(void)
     struct pollfd p = {.fd = fd, .events = POLLIN};
     ok(fd >= 0 && fcntl(fd, F_GETFD) & FD_CLOEXEC, "close-on-exec");
     is_int(poll(&p, 1, 0), 0, "not readable while the process runs");
+    ok(!sr_pidfd_ended(fd, child), "has not ended");
     kill(child, SIGKILL);
     is_int(poll(&p, 1, 60000), 1, "readable once it has ended");
     waitpid(child, NULL, 0);
     is_int(poll(&p, 1, 0), 1, "and after somebody has waited for it");
     errno = 0;
     ok(sr_pidfd_open(child) < 0 && errno == ESRCH, "no such process");
+    ok(sr_pidfd_ended(fd, child), "it has ended");
     close(fd);
     return done_testing();
 }

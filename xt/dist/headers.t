@@ -35,6 +35,7 @@ find(
     },
     'src', 'xs'
 );
+@sources = grep { text($_) !~ /\A#ifdef SR_PORTABLE$/m } @sources;    # empty in a build for Linux
 for my $file ( @sources, @headers ) {
     my @names = text($file) =~ /^\s*#\s*include\s+"([^"]+)"/mg;
     for my $name (@names) {

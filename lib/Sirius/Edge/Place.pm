@@ -12,7 +12,7 @@ use Sirius::OS::Child;
 use Sirius::OS::Inherit;
 
 # The signals of an edge by number (src/edge/edge.h)
-my %NUMBER = ( INT => 41, TERM => 40, USR1 => 42 );
+my %NUMBER = $^O eq 'darwin' ? ( INT => 26, TERM => 7, USR1 => 27 ) : ( INT => 41, TERM => 40, USR1 => 42 );
 
 my @HANDLES = qw(bell line line_end lobby);
 my @PLAIN   = qw(heir number ready role setup);
@@ -200,8 +200,18 @@ sub _with {
     return bless {
         ( map { $_ => Sirius::OS::Inherit->take_handle( $numbers->{$_} ) } @HANDLES ),
         backoff => Sirius::Base::Backoff->new( interval => $conf->{err_respawn_interval} ),
+        owner   => $$,
         %self,
     }, $class;
+}
+
+# Where a lobby is a file. The program that follows in this process has the same place
+sub DESTROY {
+    my $self = shift;
+    local ( $!, $?, $@ );
+    Sirius::Edge::Shared->remove_lobby( fileno $self->{lobby} )
+        if $self->{owner} == $$ && $self->{lobby} && defined fileno $self->{lobby};
+    return;
 }
 
 1;

@@ -9,7 +9,7 @@ use POSIX ();
 use Sirius::OS::Proc;
 use Sirius::Scoreboard;
 
-my $BOARD = '/memfd:sirius scoreboard';    # src/share/scoreboard.c
+my $BOARD = qr{\A(?:/dev/shm|/tmp)?/memfd:sirius scoreboard};    # src/share/scoreboard.c, src/net/memfile.h
 
 sub all {
     my %pids;
@@ -42,7 +42,7 @@ sub _board_of {
     for my $file ( map {"/proc/$pid/fd/$_"} grep {/\d/} readdir $dir ) {
         my $to = readlink $file;
         $error = $! + 0 if !defined $to;
-        $found = $file  if defined $to && index( $to, $BOARD ) == 0;
+        $found = $file  if defined $to && $to =~ $BOARD;
     }
     closedir $dir;
     $! = $error;

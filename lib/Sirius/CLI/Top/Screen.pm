@@ -9,12 +9,12 @@ use List::Util          qw(min);
 use POSIX               qw(ECHO ICANON TCSAFLUSH VMIN VTIME);
 use Sirius::Base::Clock qw(now);
 
-use constant TIOCGWINSZ => 0x5413;    # Linux; perl knows it only where h2ph was run
+use constant TIOCGWINSZ => $^O eq 'linux' ? 0x5413 : 0x40087468;    # perl knows it only where h2ph was run
 
 sub close {
     my $self = shift;
     return if !delete $self->{open};
-    print "\e[?25h\e[?1049l";         # shows the cursor and the former screen again
+    print "\e[?25h\e[?1049l";    # shows the cursor and the former screen again
     STDOUT->flush;
     my $old = delete $self->{old};
     $old->setattr( 0, TCSAFLUSH ) if $old;

@@ -1,0 +1,79 @@
+#ifdef SR_PORTABLE
+#include "lobby.h"
+
+#include "../base/random.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Not TMPDIR, which an application may change. In /tmp nobody but its owner can put another file in the place of one. */
+static const char before[] = "/tmp/sirius-", after[] = ".lobby";
+
+static void path_of(uint64_t name, char *path, size_t cap)
+{
+    snprintf(path, cap, "%s%016llx%s", before, (unsigned long long)name, after);
+}
+
+int sr_lobby_bind(int fd)
+{
+    struct sockaddr_un at;
+    uint64_t name = 0;
+    if (!sr_random(&name, sizeof name))
+        return -1;
+    socklen_t len = sr_lobby_address(name | 1, &at);
+    if (bind(fd, (struct sockaddr *)&at, len) != 0)
+        return -1;
+    return chmod(at.sun_path, 0666); /* an application may become another user; the key is what lets it in */
+}
+
+uint64_t sr_lobby_name(const struct sockaddr_un *at, socklen_t len)
+{
+    char *end, path[sizeof at->sun_path + 1] = "";
+    size_t bytes =
+        len > offsetof(struct sockaddr_un, sun_path) ? len - offsetof(struct sockaddr_un, sun_path) : 0;
+    if (at->sun_family != AF_UNIX || bytes > sizeof at->sun_path)
+        return 0;
+    memcpy(path, at->sun_path, bytes);
+    if (strncmp(path, before, sizeof before - 1) != 0)
+        return 0;
+    uint64_t name = strtoull(path + sizeof before - 1, &end, 16);
+    return strcmp(end, after) == 0 ? name : 0;
+}
+
+socklen_t sr_lobby_address(uint64_t name, struct sockaddr_un *at)
+{
+    *at = (struct sockaddr_un){.sun_family = AF_UNIX};
+    path_of(name, at->sun_path, sizeof at->sun_path);
+    return (socklen_t)sizeof *at;
+}
+
+void sr_lobby_remove(uint64_t name)
+{
+    char path[64];
+    path_of(name, path, sizeof path);
+    unlink(path);
+}
+
+int sr_lobby_name_senders(int line)
+{
+    (void)line;
+    return 0;
+}
+
+bool sr_lobby_user(int line, uid_t *user)
+{
+#ifdef __linux__ /* where this build is tested, there is no getpeereid */
+    (void)line;
+    *user = geteuid();
+    return true;
+#else
+    gid_t group;
+    return getpeereid(line, user, &group) == 0;
+#endif
+}
+#endif
