@@ -178,10 +178,12 @@ OUTPUT:
 
 MODULE = Sirius    PACKAGE = Sirius::OS::Reaper
 
-void
+bool
 adopt(sirius_class class)
 CODE:
-    sr_self_adopt();
+    RETVAL = sr_self_adopt();
+OUTPUT:
+    RETVAL
 
 MODULE = Sirius    PACKAGE = Sirius::OS::Child
 
@@ -466,6 +468,11 @@ CODE:
     RETVAL = fd;
 OUTPUT:
     RETVAL
+
+void
+name_senders(sirius_class class, int line)
+CODE:
+    sr_lobby_name_senders(line);
 
 void
 remove_lobby(sirius_class class, int fd)

@@ -28,9 +28,9 @@ int sr_self_nameless(void)
     return errno;
 }
 
-void sr_self_adopt(void)
+bool sr_self_adopt(void)
 {
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* since Linux 3.4 */
+    return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0; /* since Linux 3.4 */
 }
 
 void sr_self_ends_with_parent(bool ends)

@@ -14,8 +14,8 @@ void sr_self_readable(bool readable);
 /* Whether the kernel refuses sr_self_name, as a filter of system calls may say: errno, or 0. */
 int sr_self_nameless(void);
 
-/* From now on children of children that have lost their parent are this process's. Without that init adopts them. */
-void sr_self_adopt(void);
+/* From now on children of children that have lost their parent are this process's. False: they are not, init adopts them. */
+bool sr_self_adopt(void);
 
 /* Whether the kernel kills this process when its parent ends. */
 void sr_self_ends_with_parent(bool ends);

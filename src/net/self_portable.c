@@ -2,7 +2,12 @@
 #include "descriptors.h"
 #include "self.h"
 
+#include <stddef.h>
 #include <unistd.h>
+#ifdef __FreeBSD__
+#include <sys/procctl.h>
+#include <sys/wait.h>
+#endif
 
 enum { MOST = 65536 }; /* a limit may be a million: as many calls would take a second */
 
@@ -21,7 +26,14 @@ int sr_self_nameless(void)
     return 0;
 }
 
-void sr_self_adopt(void) {}
+bool sr_self_adopt(void)
+{
+#ifdef __FreeBSD__
+    return procctl(P_PID, 0, PROC_REAP_ACQUIRE, NULL) == 0;
+#else
+    return false;
+#endif
+}
 
 void sr_self_ends_with_parent(bool ends)
 {

@@ -17,8 +17,7 @@ use Sirius::Log ();
 use Sirius::OS::Child;
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Inherit;
-use Socket      qw(SOL_SOCKET SO_PASSCRED);
-use Time::HiRes qw(stat);                     # two changes may come in one second
+use Time::HiRes qw(stat);    # two changes may come in one second
 
 use constant {
     LOOK   => 10,    # seconds between two looks at the files
@@ -407,8 +406,7 @@ sub _start {
     delete @{$self}{qw(again_at changed fault)};
     $self->{identity} = $self->_identity;
     my ( $ours, $theirs ) = map { Sirius::OS::Inherit->take_handle($_) } Sirius::Edge::Shared->line;
-    setsockopt $theirs, SOL_SOCKET, SO_PASSCRED,
-        1;    # the kernel says who has sent a note: the keeper heeds its parent only
+    Sirius::Edge::Shared->name_senders( fileno $theirs );    # the keeper heeds its parent only
     my $legacy = $self->{line} && $self->line;
     my ( $title, $words, @handles ) = $self->{group}->for_keeper;
     my $program = $self->{group}->program;

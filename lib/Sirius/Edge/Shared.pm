@@ -68,6 +68,12 @@ A listening socket to which workers connect to greet an edge.
 
 Tells all workers to end, because the last edge has ended.
 
+=head2 name_senders
+
+  Sirius::Edge::Shared->name_senders($fd);
+
+From now on the kernel says who has sent a note on this line. A portable build believes the sender.
+
 =head2 page
 
   my $fd = Sirius::Edge::Shared->page;
@@ -85,6 +91,12 @@ Removes the edge with this number, which has ended, so that no process looks for
   Sirius::Edge::Shared->pass( $line, log => $fd ) or ...;
 
 Passes a descriptor to an edge; see L<Sirius::Edge::Place/pass>. False when the edge does not read.
+
+=head2 remove_lobby
+
+  Sirius::Edge::Shared->remove_lobby($fd);
+
+Nobody finds this lobby any more. For systems where its name is that of a file.
 
 =head2 sleepers
 

@@ -85,7 +85,7 @@ Returns it.
 
   Sirius::OS::Reaper->adopt;
 
-Makes this process the new parent of descendants whose parent ends.
+Makes this process the new parent of descendants whose parent ends. False: the system has no such thing.
 
 =head2 children
 

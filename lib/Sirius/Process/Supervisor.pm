@@ -553,7 +553,10 @@ sub _run_alone {
 sub _run_many {
     my $self = shift;
     Sirius::OS::Limits->descriptors;              # the scoreboard needs one for each row
-    Sirius::OS::Reaper->adopt;
+    die
+        'sirius: this build has no way to adopt orphans, which --reload and sirius dev need: serve without, and '
+        . "send HUP to load a changed application\n"
+        if !Sirius::OS::Reaper->adopt && $self->{conf}{develop};
     $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots, 2 * $self->{conf}{edges} );
     $self->{scoreboard}->workers( $self->{conf}{workers} );
 
