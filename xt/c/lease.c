@@ -49,6 +49,10 @@ static bool gets_in(pid_t pid)
 
 int main(void)
 {
+#ifdef SR_PORTABLE
+    printf("1..0 # SKIP no leases in a portable build\n");
+    return 0;
+#endif
     char path[] = "/tmp/sirius-lease-XXXXXX";
     sigset_t set;
     sigemptyset(&set);

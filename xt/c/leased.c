@@ -256,6 +256,10 @@ static void shared(void)
 
 int main(void)
 {
+#ifdef SR_PORTABLE
+    printf("1..0 # SKIP no leases in a portable build\n");
+    return 0;
+#endif
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SR_DOOR_LEASE);

@@ -37,6 +37,10 @@ static bool told(int number, int error, const char *name)
 
 int main(void)
 {
+#ifdef SR_PORTABLE
+    printf("1..0 # SKIP no list of calls in a portable build\n");
+    return 0;
+#endif
     int err = 0;
     ok(!sr_needed_missing(&err) && !err, "nothing is missing");
     ok(told(SYS_recvmsg, EPERM, "recvmsg"), "a call that a container forbids");

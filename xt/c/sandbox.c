@@ -389,6 +389,10 @@ static void removed(const char *name, int flags)
 
 int main(void)
 {
+#ifdef SR_PORTABLE
+    printf("1..0 # SKIP no sandbox in a portable build\n");
+    return 0;
+#endif
     char path[100];
     if (!mkdtemp(top))
         return 1;

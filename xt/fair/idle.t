@@ -42,7 +42,8 @@ others( $server, 2500 );
 my $woken = wake_ups();
 sleep 2;
 $woken = wake_ups() - $woken;
-cmp_ok $woken, '<=', 10, "in 2 seconds of idleness the processes wake up $woken times";
+cmp_ok $woken, '<=', linux( 'wake-ups', 'without futex and ppoll processes look now and then' ) ? 10 : 2000,
+    "in 2 seconds of idleness the processes wake up $woken times";
 
 my %status;
 $status{ $_->ask('GET /')->status }++ for @idle, @silent;

@@ -234,6 +234,7 @@ subtest 'neither answered nor used' => sub {
 
 # What comes behind bytes of the application would be a part of them, and a plain end would make them look complete
 subtest 'the application fails' => sub {
+    linux_only('no TCP_INFO: the connection is reset');
     my $own = start_server( $app, qw(--workers 1), '--listen', '127.0.0.1:0', '--listen', "unix:$dir/own" );
     my ( $tcp, $unix ) = $own->listeners;
     for my $how (qw(dies exits killed undef late invalid)) {

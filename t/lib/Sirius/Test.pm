@@ -21,7 +21,7 @@ use Sirius::Test::Server;
 use Sirius::Test::Swarm;
 
 our @EXPORT
-    = qw(corpus_file elapsed every_delivery free_port http1 http1_only in_child left_out outcome program request runs_with skip_without spew start_server
+    = qw(corpus_file elapsed every_delivery free_port http1 http1_only in_child left_out linux linux_only outcome program request runs_with skip_without spew start_server
     until_true wait_full);
 
 $SIG{$_} ||= sub { exit 1 }
@@ -74,6 +74,22 @@ sub http1 {
     my ( $name, $reason ) = @_;
     _note_left_out( $name, $reason ) if $Sirius::Test::Client::H2;
     return !$Sirius::Test::Client::H2;
+}
+
+# With dev/test --portable: leaves out the subtest, as other systems have nothing of what it is about
+sub linux_only {
+    my $reason = shift;
+    return if !$ENV{SIRIUS_TEST_PORTABLE};
+    _note_left_out( Test::More->builder->name, $reason );
+    Test::More::plan( skip_all => "on Linux only: $reason" );
+    return;
+}
+
+# The same of single tests: true but with dev/test --portable
+sub linux {
+    my ( $name, $reason ) = @_;
+    _note_left_out( $name, $reason ) if $ENV{SIRIUS_TEST_PORTABLE};
+    return !$ENV{SIRIUS_TEST_PORTABLE};
 }
 
 # With dev/test --h2: whether a test with these bytes is left out, as HTTP/2 cannot express them
