@@ -106,14 +106,16 @@ void sirius_free(pTHX_ sirius *s)
     sirius_grip_free(s->grip);
     sr_buffer_free(&s->head);
     sirius_scratch_free(&s->scratch);
-    Safefree(s);
+    free(s);
 }
 
 SV *sirius_new(pTHX_ HV *hv)
 {
     static bool watching_forks;
-    sirius *s;
-    Newxz(s, 1, sirius);
+    sirius *s = aligned_alloc(_Alignof(sirius), sizeof *s); /* Newx aligns to 16 bytes */
+    if (!s)
+        croak("Sirius::Worker::RequestLoop->new: out of memory");
+    memset(s, 0, sizeof *s);
     s->thread = pthread_self();
 #ifdef MULTIPLICITY
     s->owner = aTHX;

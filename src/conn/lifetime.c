@@ -10,12 +10,15 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int sr_engine_new(sr_engine **out, const sr_config *config, int lifeline)
 {
-    sr_engine *e = calloc(1, sizeof *e);
+    sr_engine *e = aligned_alloc(_Alignof(sr_engine), sizeof *e); /* malloc aligns to 16 bytes, or to 8 */
     char *scratch = malloc(SR_SCRATCH);
+    if (e)
+        memset(e, 0, sizeof *e);
     int err = e && scratch ? sr_exchanges_init(&e->exchanges) : ENOMEM;
     if (!err && (err = sr_loop_init(&e->loop)))
         sr_exchanges_free(&e->exchanges);

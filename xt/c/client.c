@@ -15,7 +15,8 @@ static sr_engine *engine(const char *trusted, bool proxy_protocol)
     static sr_engine *e;
     sr_bytes wrong;
     free(e);
-    e = calloc(1, sizeof *e);
+    e = aligned_alloc(_Alignof(sr_engine), sizeof *e);
+    memset(e, 0, sizeof *e);
     e->config.proxy_protocol = proxy_protocol;
     if (trusted && !sr_cidrs_parse(&e->config.trusted, sr_bytes_of(trusted, strlen(trusted)), &wrong))
         ok(false, "%s", trusted);
