@@ -4,9 +4,11 @@
  * memory: allocations that fail when the program says so. The calls below stand before those of the C library, or of the address
  * sanitizer, for libraries of others as well.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Called before the sanitizers are ready */
 #define FUZZ_MEMORY_PLAIN __attribute__((no_sanitize_address, no_sanitize_thread, no_sanitize("undefined")))
@@ -50,9 +52,20 @@ static inline void fuzz_memory_enough(void)
 void *__interceptor_malloc(size_t) __attribute__((weak));
 void *__interceptor_calloc(size_t, size_t) __attribute__((weak));
 void *__interceptor_realloc(void *, size_t) __attribute__((weak));
+void *__interceptor_aligned_alloc(size_t, size_t) __attribute__((weak));
+
+#ifdef __GLIBC__
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t);
+#else
+#define FUZZ_MEMORY_REAL(type, name) ((type)(uintptr_t)dlsym(RTLD_NEXT, name))
+#define __libc_malloc FUZZ_MEMORY_REAL(void *(*)(size_t), "malloc")
+#define __libc_calloc FUZZ_MEMORY_REAL(void *(*)(size_t, size_t), "calloc")
+#define __libc_realloc FUZZ_MEMORY_REAL(void *(*)(void *, size_t), "realloc")
+#define __libc_memalign FUZZ_MEMORY_REAL(void *(*)(size_t, size_t), "aligned_alloc")
+#endif
 
 FUZZ_MEMORY_PLAIN void *malloc(size_t n)
 {
@@ -73,6 +86,14 @@ FUZZ_MEMORY_PLAIN void *realloc(void *at, size_t n)
     if (fuzz_memory_fails())
         return NULL;
     return __interceptor_realloc ? __interceptor_realloc(at, n) : __libc_realloc(at, n);
+}
+
+/* musl refuses it where malloc alone was replaced */
+FUZZ_MEMORY_PLAIN void *aligned_alloc(size_t align, size_t n)
+{
+    if (fuzz_memory_fails())
+        return NULL;
+    return __interceptor_aligned_alloc ? __interceptor_aligned_alloc(align, n) : __libc_memalign(align, n);
 }
 
 #endif

@@ -1,5 +1,5 @@
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* pwritev2 */
+#define _GNU_SOURCE /* syscall */
 #endif
 #include "outlet.h"
 
@@ -23,6 +23,13 @@
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef SR_PORTABLE
+#include <sys/syscall.h>
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 8
+#endif
+#endif
 
 #define PIECE_NS (100 * SR_MILLISECOND)
 #define ALL_NS SR_SECOND
@@ -80,7 +87,8 @@ static ssize_t write_pipe(int fd, const char *at, size_t len)
 {
 #ifndef SR_PORTABLE
     struct iovec iov = {(char *)(uintptr_t)at, len};
-    ssize_t n = pwritev2(fd, &iov, 1, -1, RWF_NOWAIT);
+    ssize_t n =
+        syscall(SYS_pwritev2, fd, &iov, 1L, -1L, -1L, RWF_NOWAIT); /* no function in musl before 1.2.5 */
     /* before Linux 5.14, or where a filter refuses it, no call can be told not to wait */
     if (n >= 0 || errno == EAGAIN || errno == EPIPE || errno == EINTR)
         return n;

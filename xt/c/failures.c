@@ -49,12 +49,18 @@ int ftruncate(int fd, off_t size)
     return fails("ftruncate") ? -1 : (int)syscall(SYS_ftruncate, fd, size);
 }
 
-int getrlimit(__rlimit_resource_t what, struct rlimit *limit)
+#ifdef __GLIBC__
+typedef __rlimit_resource_t limit_kind;
+#else
+typedef int limit_kind;
+#endif
+
+int getrlimit(limit_kind what, struct rlimit *limit)
 {
     return fails("getrlimit") ? -1 : (int)syscall(SYS_prlimit64, 0, what, NULL, limit);
 }
 
-int setrlimit(__rlimit_resource_t what, const struct rlimit *limit)
+int setrlimit(limit_kind what, const struct rlimit *limit)
 {
     return fails("setrlimit") ? -1 : (int)syscall(SYS_prlimit64, 0, what, limit, NULL);
 }

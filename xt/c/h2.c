@@ -5,12 +5,11 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "../../fuzz/moments.h"
-
 #include "tap.h"
 
 #ifdef SR_HTTP2
 #include "../../fuzz/memory.h"
+#include "../../fuzz/moments.h"
 #include "h2/state.h"
 
 enum { BODY = 100, LARGE = 8192 };

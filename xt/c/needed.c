@@ -35,6 +35,12 @@ static bool told(int number, int error, const char *name)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* An emulator of programs, such as qemu-user, has no filters. */
+static bool has_filters(void)
+{
+    return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0;
+}
+
 int main(void)
 {
 #ifdef SR_PORTABLE
@@ -43,8 +49,14 @@ int main(void)
 #endif
     int err = 0;
     ok(!sr_needed_missing(&err) && !err, "nothing is missing");
+    if (!has_filters()) {
+        ok(true, "skipped: there are no filters of system calls here (%s)", strerror(errno));
+        return done_testing();
+    }
     ok(told(SYS_recvmsg, EPERM, "recvmsg"), "a call that a container forbids");
+#ifdef __GLIBC__ /* musl would do without it */
     ok(told(SYS_accept4, ENOSYS, "accept4"), "one that the kernel does not have");
+#endif
     ok(told(SYS_sendmsg, EACCES, "sendmsg"), "one with another error");
     ok(!sr_needed_missing(&err), "nothing is missing here still");
     return done_testing();
