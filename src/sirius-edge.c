@@ -203,7 +203,8 @@ static void confine(const sr_setup *s, int tmpdir)
     int err = sr_sandbox_calls(&box);
     if (!err || s->report < 0)
         return;
-    snprintf(line, sizeof line, "%d unfiltered %s\n", (int)getpid(), strerror(err));
+    snprintf(line, sizeof line, "%d unfiltered %s\n", (int)getpid(),
+             err == EOPNOTSUPP ? "Sirius has none for this kind of machine" : strerror(err));
     ssize_t n = write(s->report, line, strlen(line));
     (void)n;
 }

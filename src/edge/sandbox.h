@@ -4,7 +4,8 @@
  * sandbox: what the process may do from now on is what it does while it serves: a filter of system calls (seccomp(2)), and files
  * below a few folders only (landlock(7)). For good. Both leave alone what is open already.
  *
- * The filter is made by libseccomp, on any architecture, or without it for x86_64 and aarch64 by this file.
+ * The filter is made by libseccomp where the build has it, else by this file, with the numbers of calls that the headers have
+ * (auditarch.h). A machine of 32 bits has none (EOPNOTSUPP). On s390x memory can be mapped as code, but not be made code later.
  *
  * A call that is not allowed fails: ENOSYS, so that a library which tries a newer call first takes the older one; EPERM, or ENOSYS
  * too, for one with arguments that are not allowed. The process is never killed: an update of the C library or of OpenSSL that

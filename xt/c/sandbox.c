@@ -196,14 +196,21 @@ static int take_descriptor(void)
 {
     return errno_of(syscall(SYS_pidfd_getfd, 0, 0, 0));
 }
+static long mapped(int rights)
+{
+#ifdef __s390x__ /* its arguments are a struct, which the C library makes */
+    return mmap(NULL, 4096, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0;
+#else
+    return syscall(SYS_mmap, NULL, 4096, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+#endif
+}
 static int map_code(void)
 {
-    return errno_of(syscall(SYS_mmap, NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    return errno_of(mapped(PROT_READ | PROT_EXEC));
 }
 static int map_memory(void)
 {
-    return errno_of(
-        syscall(SYS_mmap, NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    return errno_of(mapped(PROT_READ | PROT_WRITE));
 }
 static int make_code(void)
 {
@@ -299,7 +306,11 @@ static const struct {
     {"tgkill of another", signal_thread_of_parent, NOBODY, EPERM},
     {"tgkill of itself, for abort", signal_self, ALL, 0},
     {"pidfd_getfd", take_descriptor, NOBODY, ENOSYS},
+#ifdef __s390x__
+    {"map code", map_code, ALL, 0},
+#else
     {"map code", map_code, NOBODY, EPERM},
+#endif
     {"map memory", map_memory, ALL, 0},
     {"make memory code", make_code, NOBODY, EPERM},
     {"type into a terminal", type_into_terminal, NOBODY, EPERM},
@@ -356,7 +367,7 @@ static void check(const char *name, int who, const sr_sandbox *s)
     int status = tried(s);
     ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: nothing kills it", name);
     if (shared->calls == EOPNOTSUPP || shared->calls == ENOSYS || shared->calls == EPERM) {
-        ok(true, "%s: no seccomp here (errno %d)", name, shared->calls);
+        ok(true, "skipped: %s: no seccomp here (%s)", name, strerror(shared->calls));
         return;
     }
     is_int(shared->calls, 0, "the filter");
