@@ -84,7 +84,7 @@ int sirius_target_at(pTHX_ sirius_target *t, pid_t pid, uintptr_t base)
 {
     search s = {.variable = (uintptr_t)&IN_PERL};
     if (!dl_iterate_phdr(look, &s)) {
-        errno = ENOSYS;
+        errno = ENOEXEC;
         return -1;
     }
     const module *m = &s.found;

@@ -10,6 +10,7 @@ use List::Util ();
 use POSIX      ();
 use Sirius::OS::Sampler;
 use Sirius::Test;
+use Sirius::Test::Confine;
 use Test::More;
 use Time::HiRes qw(clock_gettime sleep time);
 
@@ -373,6 +374,21 @@ subtest 'a process of another user' => sub {
     is $said,
         "cannot read the memory of process $pid: Permission denied; it runs as user 0: run this command as that "
         . "user or as root\n", 'with what to do';
+    ended($pid);
+};
+
+subtest 'a kernel that has no such call' => sub {
+    my $pid     = perl_of('sleep 300');
+    my $confine = Sirius::Test::Confine->without( ENOSYS => 'process_vm_readv' );
+    plan skip_all => 'there are no filters of system calls here' if !$confine;
+    sampler_of($pid);
+    open my $in, q(-|), $confine->path, $^X, ( map {"-I$_"} @INC ),
+        '-MSirius::OS::Sampler', '-e', 'eval { Sirius::OS::Sampler->new(shift) }; print $@', $pid
+        or die "$!";
+    is do { local $/; <$in> },
+        "cannot read the memory of process $pid: Function not implemented; this kernel has no process_vm_readv "
+        . "(CONFIG_CROSS_MEMORY_ATTACH), or this is an emulator such as qemu-user\n",
+        'says so, and nothing about rights';
     ended($pid);
 };
 

@@ -3,14 +3,24 @@ package Sirius::OS::Sampler;
 use strict;
 use warnings;
 
-use Errno  qw(ESRCH);
-use Sirius ();          # xs/Sirius.xs has _at, of_child, permit and stack
+use Errno  qw(ENOEXEC ENOSYS ESRCH);
+use Sirius ();                         # xs/Sirius.xs has _at, of_child, permit and stack
 use Sirius::OS::Proc;
 
 use constant CAP_SYS_PTRACE => 19;
 
 # Programs and libraries that have the code of perl
 my $PERL = qr{/(?:lib)?perl[-\w.]*\z};
+
+# Where it is not the fault of the process or of its user: a machine on which nobody can do that. Else undef
+sub impossible {
+    my ( $class, $error ) = @_;
+    return
+        'this kernel has no process_vm_readv (CONFIG_CROSS_MEMORY_ATTACH), or this is an emulator such as qemu-user'
+        if $error == ENOSYS;
+    return 'the code of this perl is not where it can be found (dl_iterate_phdr)' if $error == ENOEXEC;
+    return;
+}
 
 sub new {
     my ( $class, $pid, $reader ) = @_;
@@ -59,6 +69,8 @@ sub _why {
     my ($scope)  = Sirius::OS::Proc->text('/proc/sys/kernel/yama/ptrace_scope') =~ /\A(\d+)/;
     my $may      = defined $rights && hex( substr $rights, -8 ) & 1 << CAP_SYS_PTRACE;
     my $what     = "cannot read the memory of process $pid: $error; ";
+    my $never    = __PACKAGE__->impossible($error);
+    return $what . $never if defined $never;
     return $what . 'the kernel allows it to nobody (kernel.yama.ptrace_scope is 3 until the next boot)'
         if defined $scope && $scope == 3;
     return $what . "it runs as user $theirs: run $reader as that user or as root"
@@ -112,6 +124,12 @@ A frame is there only if it is certain (F<xs/judge.c>); one that ran for less th
 
 Dies with a line that says why when it is impossible: there is no such process, it does not run perl, or not the same one; or the
 kernel forbids it, then with what to do. The second argument is the name of this process in that line (default: C<this command>).
+
+=head2 impossible
+
+  my $why = Sirius::OS::Sampler->impossible($error);
+
+Why no process of this machine can be read, if that is what the error means: C<ENOSYS>. Else undef.
 
 =head2 of_child
 

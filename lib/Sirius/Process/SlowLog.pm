@@ -103,9 +103,15 @@ sub _look {
     my $error  = $!;
     my ($call) = map { /\Ait is (in the system call \S+|stopped)\z/ ? $1 : () } Sirius::OS::Proc->waits($pid);
     return 'it ended before its stack was read' if !$self->_is_at( $worker, $ready_at );
-    return "no stack: $error" . ( $error == EPERM ? ' (see kernel.yama.ptrace_scope)' : '' ) if !$frames;
-    return 'it runs no code of the application'                                              if !@$frames;
+    return 'no stack: ' . _why($error)          if !$frames;
+    return 'it runs no code of the application' if !@$frames;
     return ( defined $call ? "it is $call:" : 'its stack:' ), $self->{folds} ? _folded(@$frames) : @$frames;
+}
+
+sub _why {
+    my $error = shift;
+    return "$error (see kernel.yama.ptrace_scope)" if $error == EPERM;
+    return Sirius::OS::Sampler->impossible($error) // $error;
 }
 
 1;
