@@ -688,6 +688,41 @@ static bool settles(int descriptors)
     return false;
 }
 
+/* qemu-user takes descriptors that the control buffer of a program has no room for, and leaves them open. */
+static bool keeps_what_does_not_fit(void)
+{
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(16 * sizeof(int))];
+    } many = {.align = {.cmsg_len = CMSG_LEN(16 * sizeof(int)),
+                        .cmsg_level = SOL_SOCKET,
+                        .cmsg_type = SCM_RIGHTS}},
+      one;
+    char byte = 0;
+    struct iovec iov = {&byte, 1};
+    struct msghdr out = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = many.space,
+                         .msg_controllen = sizeof many},
+                  in = {.msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = one.space,
+                        .msg_controllen = CMSG_SPACE(sizeof(int))};
+    int ends[2], lowest = dup(0), next, room = (int)CMSG_SPACE(sizeof(int)) - (int)CMSG_LEN(0);
+    close(lowest);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0)
+        return false;
+    for (int i = 0; i < 16; i++)
+        ((int *)(void *)CMSG_DATA(CMSG_FIRSTHDR(&out)))[i] = 0;
+    if (sendmsg(ends[0], &out, 0) == 1)
+        (void)!recvmsg(ends[1], &in, 0);
+    next = dup(0);
+    bool kept = next > lowest + 2 + room / (int)sizeof(int);
+    for (int fd = lowest; fd <= lowest + 20; fd++)
+        close(fd);
+    return kept;
+}
+
 static void commit(const struct crime *crime, int kept)
 {
     char byte;
@@ -745,7 +780,10 @@ int main(void)
     request(kept, "/");
     ok(answered(kept), "the honest worker serves");
     for (size_t i = 0; i < sizeof crimes / sizeof *crimes; i++)
-        commit(&crimes[i], kept);
+        if (crimes[i].act == many_descriptors && keeps_what_does_not_fit())
+            ok(true, "skipped: %s: this is an emulator that leaves them open", crimes[i].name);
+        else
+            commit(&crimes[i], kept);
     close(kept);
     kill(edge_pid, SR_EDGE_STOP);
     waitpid(edge_pid, &status, 0);

@@ -2,6 +2,8 @@
 #   dev/test xt/c/run.t :: queue ring             these programs only
 #   CC=clang CFLAGS=-O2 prove xt/c/run.t          another compiler, more flags
 #   SIRIUS_C_DIR=/tmp/x CFLAGS=--coverage ...    build in another folder than build/c
+#   CC=s390x-linux-gnu-gcc SIRIUS_C_RUN=qemu-s390x-static ...
+#                                                for another machine, each program run by that command; dev/machines does it
 # Objects are kept, and compiled again when their source, a header or the flags have changed. For single programs only those files of
 # src are compiled that define what they call.
 use strict;
@@ -17,7 +19,8 @@ use Test::More;
 
 my $here = dirname( rel2abs(__FILE__) );
 my $root = dirname( dirname($here) );
-my @cc   = split ' ', $ENV{CC} || 'cc';
+my @cc   = split ' ', $ENV{CC}           || 'cc';
+my @by   = split ' ', $ENV{SIRIUS_C_RUN} || '';
 my ( $dir, $lock ) = build_dir();
 my @libraries;
 my @flags = (
@@ -31,7 +34,7 @@ sub run {
     my $pid     = open my $out, '-|' // die "fork: $!";
     if ( !$pid ) {
         open STDERR, '>&', \*STDOUT;
-        alarm 300;    # s, also of the program that follows
+        alarm( $ENV{SIRIUS_C_SECONDS} || 300 );    # also of the program that follows
         exec @command or print "$command[0]: $!\n" and exit 127;
     }
     my $text = do { local $/; <$out> }
@@ -162,18 +165,25 @@ sub compile_needed {
         my ( $made, $broken ) = compile_all(@sources);
         push @objects, @$made;
         push @failed,  @$broken;
-        my ( undef, $symbols ) = @$made ? run( qw(nm -u), map { $_->{object} } @$made ) : ();
+        my ( undef, $symbols ) = @$made ? run( tool('nm'), '-u', map { $_->{object} } @$made ) : ();
         my %next = map { $_ => 1 } map { @{ $defined_in{$_} || [] } } ( $symbols // '' ) =~ /\bU (sr_\w+)/g;
         @sources = grep { !exists $seen{$_} } sort keys %next;
     }
     return \@objects, \@failed;
 }
 
+# The one that knows what this compiler makes
+sub tool {
+    my $name = shift;
+    my ( $code, $path ) = run( @cc, "-print-prog-name=$name" );
+    return !$code && $path =~ /\A(.+)\n\z/ ? $1 : $name;
+}
+
 sub library {
     my @objects = map { $_->{object} } grep { $_->{source} !~ m{^\Q$here\E/} } @_;
     my $library = catfile( $dir, 'libsirius.a' );
     unlink $library;
-    is system( 'ar', 'rcs', $library, @objects ), 0, q(src);
+    is system( tool('ar'), 'rcs', $library, @objects ), 0, q(src);
     return $library;
 }
 
@@ -212,7 +222,7 @@ for my $test ( grep { $object{$_} } @tests ) {
             ( $code, $output ) = linked_with( $program, $object{$test}, $library );
         }
         is $code, 0, "$name links" or return diag $output;
-        ( $code, $output ) = run($program);
+        ( $code, $output ) = run( @by, $program );
         my ( $count, $say ) = ( 0, $code ? \&diag : \&note );
         for ( split /\n/, $output ) {
             if    (/^(not )?ok \d+ - (.*)/) { $count++; ok !$1, $2 }
