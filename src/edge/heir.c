@@ -380,7 +380,8 @@ bool sr_heir_step(sr_edge *ed)
 static bool fill(sr_buffer *to, int file, uint32_t from, uint32_t bytes)
 {
     /* at once: no copy of keys is left behind */
-    if (!sr_buffer_reserve(to, bytes) || sr_tempfile_read(file, to->data + to->end, bytes, from) != bytes)
+    if (!sr_buffer_reserve(to, bytes) ||
+        sr_tempfile_read(file, to->data + to->end, bytes, from) != (ssize_t)bytes)
         return false;
     to->end += bytes;
     return true;

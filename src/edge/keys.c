@@ -16,7 +16,7 @@ enum { FIRST_MS = 10000 };
 bool sr_keys_read(int file, uint32_t bytes, sr_buffer *to)
 {
     if (!bytes || bytes > SR_KEYSET_MAX || !sr_buffer_reserve(to, bytes) ||
-        sr_tempfile_read(file, to->data, bytes, 0) != bytes)
+        sr_tempfile_read(file, to->data, bytes, 0) != (ssize_t)bytes)
         return false;
     to->end = bytes;
     return true;

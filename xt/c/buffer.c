@@ -55,7 +55,7 @@ static void exhausted(void)
     sr_buffer_init(&b);
     sr_buffer_add(&b, "abc", 3);
     ok(!sr_buffer_reserve(&b, SIZE_MAX) && !sr_buffer_reserve(&b, SIZE_MAX / 4), "too much to count");
-    ok(!sr_buffer_add(&b, "x", SIZE_MAX / 8), "too much to have");
+    ok(sizeof(size_t) < 8 || !sr_buffer_add(&b, "x", SIZE_MAX / 8), "too much to have");
     is_bytes(sr_buffer_at(&b), sr_buffer_len(&b), "abc", "leaves it as it was");
     sr_buffer_free(&b);
 }

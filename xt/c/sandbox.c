@@ -198,7 +198,8 @@ static int take_descriptor(void)
 }
 static long mapped(int rights)
 {
-#ifdef __s390x__ /* its arguments are a struct, which the C library makes */
+#if defined __s390x__ ||                                                                                     \
+    !defined SYS_mmap /* its arguments are a struct, which the C library makes; or it is mmap2 */
     return mmap(NULL, 4096, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0;
 #else
     return syscall(SYS_mmap, NULL, 4096, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

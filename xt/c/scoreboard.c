@@ -263,7 +263,7 @@ static void spoiled(void)
     int fd = s->memfd;
     s->shared->slots = s->shared->edges = UINT32_MAX;
     s->shared->memfd = 0;
-    s->shared->size = (size_t)1 << 40;
+    s->shared->size = SIZE_MAX / 2;
     ok(s->slots == 2 && s->edges == 1 && s->rows == s->shared->rows,
        "numbers that a worker has written count for nobody");
     sr_scoreboard_totals(s, &sum);
@@ -367,7 +367,8 @@ static void places(void)
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         sum = sum * 31 + (unsigned)at[i];
     is_int(SR_SCOREBOARD_LAYOUT >> 24, 27, "the first number of the layout");
-    is_int(sum, 2601553301, "stands for these places: where they change, it is counted up");
+    if (sizeof(size_t) == 8) /* 32 bits have other places */
+        is_int(sum, 2601553301, "stands for these places: where they change, it is counted up");
 }
 
 static void write_for_ever(sr_row *row)

@@ -17,7 +17,7 @@ static void frame(unsigned first, const char *at, size_t len, unsigned wide)
     in[n_in++] = (char)first;
     in[n_in++] = (char)(0x80 | (bytes == 1 ? len : bytes == 2 ? 126u : 127u));
     for (unsigned i = bytes == 1 ? 0 : bytes; i > 0; i--)
-        in[n_in++] = (char)(len >> (8 * (i - 1)));
+        in[n_in++] = (char)((uint64_t)len >> (8 * (i - 1)));
     memcpy(in + n_in, mask, 4);
     n_in += 4;
     for (size_t i = 0; i < len; i++)
