@@ -67,7 +67,7 @@ my @CASES = (
     [ 'sirius check --work',               '--workers' ],
     [ 'sirius check --config s',           'some.conf sub' ],
     [ 'sirius check a',                    'api.psgi app.psgi' ],
-    [ 'sirius ctl re',                     'reload' ],
+    [ 'sirius ctl re',                     'ready reload' ],
     [ 'sirius ctl --ti',                   '--timeout' ],
     [ 'sirius ctl --control s',            'some.conf sub' ],
     [ 'sirius top --in',                   '--interval' ],
