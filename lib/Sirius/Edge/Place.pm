@@ -12,7 +12,7 @@ use Sirius::OS::Child;
 use Sirius::OS::Inherit;
 
 # The signals of an edge by number (src/edge/edge.h)
-my %NUMBER = $^O eq 'darwin' ? ( INT => 26, TERM => 7, USR1 => 27 ) : ( INT => 41, TERM => 40, USR1 => 42 );
+my %NUMBER = $^O ne 'darwin' ? ( INT => 41, TERM => 40, USR1 => 42 ) : ( INT => 26, TERM => 7, USR1 => 27 );
 
 my @HANDLES = qw(bell line line_end lobby);
 my @PLAIN   = qw(heir number ready role setup);
