@@ -688,7 +688,10 @@ static bool settles(int descriptors)
     return false;
 }
 
-/* qemu-user takes descriptors that the control buffer of a program has no room for, and leaves them open. */
+/*
+ * qemu-user takes descriptors that the control buffer of a program has no room for, and leaves them open. On a machine of the other
+ * byte order it also adds 2^56 to an eventfd that came from another process, where the program has said 1.
+ */
 static bool keeps_what_does_not_fit(void)
 {
     union {
@@ -779,9 +782,13 @@ int main(void)
     int kept = dial();
     request(kept, "/");
     ok(answered(kept), "the honest worker serves");
+    bool emulated = keeps_what_does_not_fit();
     for (size_t i = 0; i < sizeof crimes / sizeof *crimes; i++)
-        if (crimes[i].act == many_descriptors && keeps_what_does_not_fit())
+        if (crimes[i].act == many_descriptors && emulated)
             ok(true, "skipped: %s: this is an emulator that leaves them open", crimes[i].name);
+        else if (crimes[i].act == fields_without_end && emulated && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+            ok(true, "skipped: %s: this is an emulator in which a bell is full after 255 times",
+               crimes[i].name);
         else
             commit(&crimes[i], kept);
     close(kept);
