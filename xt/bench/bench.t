@@ -276,10 +276,18 @@ subtest 'a short run over TLS' => sub {
         for qw(h2load wrk cc taskset openssl);
     my @cases = qw(tls-hello h2-hello tls-handshake tls-resume tls-idle tls-flood);
     my $quick = "--quick --built --servers floor,sirius --idle 50 --json $dir/tls.json --into $dir/tls";
-    my $out   = `cd $ROOT && timeout 100 $^X dev/bench $quick @cases 2>&1`;
+    my ( $out, $result, %got );
+
+    # Once more where the machine was too busy for a figure
+    for ( 1 .. 2 ) {
+        $out = `cd $ROOT && timeout 100 $^X dev/bench $quick @cases 2>&1`;
+        last if $?;
+        $result = JSON::PP->new->utf8->decode( Bench::Machine::read_file("$dir/tls.json") || '{}' );
+        %got    = map { $_ => $result->{cases}{$_}{servers}{sirius} } @cases;
+        last if !grep { !defined $got{$_}{us}[0] } @cases[ 0 .. 3 ];
+        diag "a case has no figure: $out";
+    }
     is $?, 0, 'it ends well' or diag $out;
-    my $result = JSON::PP->new->utf8->decode( Bench::Machine::read_file("$dir/tls.json") || '{}' );
-    my %got    = map { $_ => $result->{cases}{$_}{servers}{sirius} } @cases;
     is_deeply [ map { sort keys %{ $_->{servers} } } values %{ $result->{cases} } ], [ ('sirius') x @cases ],
         'only those that speak TLS are measured';
 
