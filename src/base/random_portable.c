@@ -16,6 +16,6 @@ bool sr_random(void *at, size_t len)
 
 bool sr_random_now(void *at, size_t len)
 {
-    return getentropy(at, len) == 0;
+    return sr_random(at, len);
 }
 #endif

@@ -88,13 +88,12 @@ typedef struct sr_engine {
     sr_source lifeline; /* pipe from the supervisor, whose end of file means that it is gone; fd -1: none */
     int64_t tunnels_until; /* draining, and nothing but tunnels is left: monotonic ns; 0: there is more */
     bool draining;         /* accept nobody, and say close in each response */
-    bool
-        says_close; /* --drain-delay: each response of HTTP/1 says close, so that load balancers go elsewhere */
-    bool apart;     /* the same, but a client that has sent more already gets a response to that first */
-    bool retiring;       /* connections are passed on, but a response says close where a transport can't be */
-    int64_t now;         /* monotonic ns, read once in each step of the loop */
-    int64_t looked_at;   /* monotonic ns, when limits were last looked through */
-    int64_t wall;        /* seconds since 1970 */
+    bool says_close;   /* --drain-delay: responses of HTTP/1 say close, so that load balancers go elsewhere */
+    bool apart;        /* the same, but a client that has sent more already gets a response to that first */
+    bool retiring;     /* connections are passed on, but a response says close where a transport can't be */
+    int64_t now;       /* monotonic ns, read once in each step of the loop */
+    int64_t looked_at; /* monotonic ns, when limits were last looked through */
+    int64_t wall;      /* seconds since 1970 */
     int64_t wall_offset; /* ns, wall clock minus monotonic clock; renewed each second */
     char date[SR_DATE_LEN];
 

@@ -6,7 +6,6 @@
 #include "heir.h"
 
 #include "../base/wipe.h"
-
 #include "../conn/capacity.h"
 #include "../conn/deadline.h"
 #include "../conn/lifetime.h"

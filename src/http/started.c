@@ -46,7 +46,7 @@ static int64_t parse(sr_bytes s)
 
 static sr_bytes last_element(sr_bytes s)
 {
-    const char *comma = s.len ? sr_bytes_last(s, ',') : NULL;
+    const char *comma = sr_bytes_last(s, ',');
     return sr_trim(comma ? sr_bytes_of(comma + 1, (size_t)(s.at + s.len - comma) - 1) : s);
 }
 

@@ -3,10 +3,9 @@
 #endif
 #include "outlet.h"
 
-#include "../net/sockets.h"
-
 #include "../base/clock.h"
 #include "../net/nosignal.h"
+#include "../net/sockets.h"
 #include "sink.h"
 
 #include <errno.h>

@@ -1,9 +1,8 @@
 #include "sink.h"
 
-#include "../net/sockets.h"
-
 #include "../base/clock.h"
 #include "../net/nosignal.h"
+#include "../net/sockets.h"
 #include "syslog.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-#ifndef SR_PORTABLE
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* F_SETLEASE */
 #endif
@@ -27,6 +26,19 @@ bool sr_lease_needed(int fd)
     return self == 0 || st.st_uid == self || st.st_mode & (S_IWOTH | S_IWGRP);
 }
 
+unsigned sr_lease_patience(void)
+{
+    char text[16] = "", *end = text;
+    int fd = open("/proc/sys/fs/lease-break-time", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return PATIENCE;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    unsigned long seconds = n > 0 ? strtoul(text, &end, 10) : 0;
+    return end == text || seconds > INT32_MAX ? PATIENCE : (unsigned)seconds;
+}
+
+#ifndef SR_PORTABLE
 static bool tells(int fd, pid_t holder, int signal)
 {
     return fcntl(fd, F_SETSIG, signal) == 0 && fcntl(fd, F_SETOWN, holder) == 0;
@@ -69,17 +81,5 @@ sr_lease_return sr_lease_give_back(int fd)
     if (fcntl(fd, F_SETLEASE, F_UNLCK) == 0)
         return SR_LEASE_RETURNED;
     return errno == EAGAIN ? SR_LEASE_LOST : SR_LEASE_UNKNOWN;
-}
-
-unsigned sr_lease_patience(void)
-{
-    char text[16] = "", *end = text;
-    int fd = open("/proc/sys/fs/lease-break-time", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return PATIENCE;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    unsigned long seconds = n > 0 ? strtoul(text, &end, 10) : 0;
-    return end == text || seconds > INT32_MAX ? PATIENCE : (unsigned)seconds;
 }
 #endif
