@@ -7,8 +7,6 @@ use warnings;
 use Time::HiRes qw(time);
 use Sirius::Test::Client;
 
-our $PATIENCE = 10 * ( $ENV{SIRIUS_TEST_PATIENCE} || 1 );    # seconds to wait for any single frame
-
 my $KEY  = 'dGhlIHNhbXBsZSBub25jZQ==';
 my %KIND = ( more => 0, text => 1, binary => 2, close => 8, ping => 9, pong => 10 );
 my %NAME = reverse %KIND;
@@ -49,7 +47,7 @@ sub text { my ( $self, $text ) = @_; return $self->send( text => $text ) }
 # The next frame: "text hello", "close 1000 bye", "ping "; or "eof", "timeout", "reset CANCEL"
 sub next {    ## no critic (ProhibitBuiltinHomonyms)
     my ( $self, $patience ) = @_;
-    my $until = time + ( $patience // $PATIENCE );
+    my $until = time + ( $patience // $Sirius::Test::Client::PATIENCE );
     while (1) {
         my $frame = $self->_frame;
         return $frame       if defined $frame;
@@ -70,7 +68,7 @@ sub all {
 # How it ends when only its end may come
 sub end {
     my ( $self, $patience ) = @_;
-    my $until = time + ( $patience // $PATIENCE );
+    my $until = time + ( $patience // $Sirius::Test::Client::PATIENCE );
     $self->_more($until) while !$self->{end} && time < $until;
     return length $self->{in} ? "bytes $self->{in}" : $self->{end} // 'timeout';
 }
@@ -81,7 +79,7 @@ sub put {
     return $self->{client}->send($bytes) && $self if !$self->{h2};
     while ( length $bytes ) {
         my $piece = substr $bytes, 0, 16_384, q();
-        my $until = time + $PATIENCE;
+        my $until = time + $Sirius::Test::Client::PATIENCE;
         $self->_more($until) while $self->_window < length $piece && !$self->{end} && time < $until;
         $self->{window}[$_] -= length $piece for 0, 1;
         $self->{client}->send( $self->{client}->make( 'DATA', 0, 1, $piece ) );
@@ -120,7 +118,7 @@ sub _upgrade {
         q(),
         q()
     );
-    my $until = time + $PATIENCE;
+    my $until = time + $Sirius::Test::Client::PATIENCE;
     $self->_more($until) while $self->{in} !~ /\r\n\r\n/ && !$self->{end} && time < $until;
     ( $self->{head} )   = $self->{in}   =~ s/\A(.*?\r\n)\r\n//s ? $1 : q();
     ( $self->{status} ) = $self->{head} =~ m{\AHTTP/1\.1 (\d+)};
@@ -153,7 +151,7 @@ sub _stream {
             @fields
         )
     ) );
-    my $until = time + $PATIENCE;
+    my $until = time + $Sirius::Test::Client::PATIENCE;
     $self->_more($until) while !$self->{status} && !$self->{end} && time < $until;
     return $self;
 }
