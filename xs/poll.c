@@ -11,16 +11,29 @@ static void open_mask(pTHX_ AV *signals, sigset_t *mask)
 }
 
 #ifdef SR_PORTABLE
-enum { SLICE_MS = 100 };
+enum { SLICE_MS = 10 };
 
-/* Not all systems have ppoll(2). A signal that comes in the instant before the sleep is noticed a slice later. */
+/* A signal waits that `open` lets in. */
+static bool knocks(const sigset_t *open)
+{
+    sigset_t came;
+    sigpending(&came);
+    for (int i = 1; i < NSIG; i++)
+        if (sigismember(&came, i) > 0 && !sigismember(open, i))
+            return true;
+    return false;
+}
+
+/*
+ * Not all systems have ppoll(2). So signals are let in when this returns, and it looks for them: a handler that ran before poll(2) would
+ * not end it.
+ */
 static void sleep_open(pTHX_ struct pollfd *fd, nfds_t n, const struct timespec *limit, const sigset_t *open)
 {
     NV left = limit ? (NV)limit->tv_sec * 1e3 + (NV)limit->tv_nsec / 1e6 : 1e12;
-    pthread_sigmask(SIG_SETMASK, open, NULL);
     for (;;) {
         int ms = left < SLICE_MS ? (int)left + (left > (int)left) : SLICE_MS;
-        if (PL_sig_pending || poll(fd, n, ms) != 0 || (left -= ms) <= 0)
+        if (PL_sig_pending || knocks(open) || poll(fd, n, ms) != 0 || (left -= ms) <= 0)
             return;
     }
 }
