@@ -672,25 +672,17 @@ static void edge_clear(void)
          !edge->live->held[SR_HELD_WEBSOCKET]);
 }
 
-static int edge_descriptors(void)
-{
-    int n = 0;
-    for (int fd = 0; fd < 256; fd++)
-        n += fcntl(fd, F_GETFD) >= 0;
-    return n;
-}
-
 FUZZ_TARGET(edge)
 {
     edge_input in = {data, data + size};
     if (!edge)
         edge_open();
     edge_steps(1);
-    int before = edge_descriptors();
+    int before = fuzz_descriptors();
     while (in.at < in.end)
         edge_operation(&in);
     edge_honest();
     edge_clear();
-    MUST(edge_descriptors() == before);
+    MUST(fuzz_descriptors_again(before) == before);
     return 0;
 }

@@ -5,10 +5,12 @@
  * what came out is not what the headers of src/ promise. dev/fuzz builds each with libFuzzer; xt/c/fuzz_replay.c
  * includes them all and replays fuzz/NAME.corpus.
  */
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef FUZZ_TARGET
 #define FUZZ_TARGET(name) int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -31,6 +33,27 @@ static inline char *fuzz_copy(const void *at, size_t len)
     if (len)
         memcpy(copy, at, len);
     return copy;
+}
+
+/* How many descriptors are open. */
+static inline int fuzz_descriptors(void)
+{
+    struct pollfd all[512];
+    int n = 0;
+    for (int fd = 0; fd < 512; fd++)
+        all[fd] = (struct pollfd){.fd = fd};
+    MUST(poll(all, 512, 0) >= 0);
+    for (int fd = 0; fd < 512; fd++)
+        n += !(all[fd].revents & POLLNVAL);
+    return n;
+}
+
+/* The same, when there are no more than that: a thread of a portable build closes some a moment later (net/lookout.h). */
+static inline int fuzz_descriptors_again(int before)
+{
+    for (int i = 0; i < 2000 && fuzz_descriptors() > before; i++)
+        usleep(1000);
+    return fuzz_descriptors();
 }
 
 /* Numbers that depend on the input alone: xorshift64*. */

@@ -1170,14 +1170,6 @@ static void tls_clear(void)
     MUST(sr_link_alone(&tls_edge->abandoned));
 }
 
-static int tls_descriptors(void)
-{
-    int n = 0;
-    for (int fd = 0; fd < 256; fd++)
-        n += fcntl(fd, F_GETFD) >= 0;
-    return n;
-}
-
 FUZZ_TARGET(transport)
 {
     tls_input in = {data, data + size};
@@ -1186,7 +1178,7 @@ FUZZ_TARGET(transport)
         tls_open();
     }
     tls_random = fuzz_random_of(data, size, 1);
-    int before = tls_descriptors();
+    int before = fuzz_descriptors();
     while (in.at < in.end)
         tls_operation(&in);
     tls_settle();
@@ -1195,7 +1187,7 @@ FUZZ_TARGET(transport)
     tls_give_up();
     tls_honest();
     tls_clear();
-    MUST(tls_descriptors() == before);
+    MUST(fuzz_descriptors_again(before) == before);
     return 0;
 }
 

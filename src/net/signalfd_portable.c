@@ -31,7 +31,7 @@ int sr_signalfd_open(const int *signals, size_t n)
 {
     struct sigaction action = {.sa_sigaction = came, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigset_t set;
-    int ends[2];
+    int ends[2], before = out;
     if (sr_sockets_pipe(ends) != 0)
         return -1;
     for (int i = 0; i < 2; i++) {
@@ -39,6 +39,8 @@ int sr_signalfd_open(const int *signals, size_t n)
         fcntl(ends[i], F_SETFL, O_NONBLOCK);
     }
     out = ends[1];
+    if (before >= 0)
+        close(before); /* now that no handler writes there */
     sigemptyset(&set);
     for (size_t i = 0; i < n; i++) {
         sigaddset(&set, signals[i]);

@@ -643,14 +643,14 @@ static bool without(long number, bool all, int *whole)
 static void allocations(void)
 {
     for (int all = 0; all < 2; all++) {
-        int whole, before = moments_descriptors();
+        int whole, before = fuzz_descriptors();
         long n = 1;
         while (n < 2000 && !without(n, all, &whole))
             n++;
         is_int(whole, 3, "no allocation fails: three responses");
         ok(n > 50 && n < 2000, "each of %ld allocations has failed%s", n - 1,
            all ? ", and all behind it" : "");
-        is_int(moments_descriptors(), before, "no descriptor is left");
+        is_int(fuzz_descriptors_again(before), before, "no descriptor is left");
     }
 }
 
