@@ -239,7 +239,7 @@ static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent, size_t *bud
         ssize_t n = send_file(o, socket, &o->offset, want);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && (errno == EIO || errno == EINVAL || errno == EOVERFLOW))
+        if (n < 0 && (errno == EIO || errno == EINVAL || errno == EISDIR || errno == EOVERFLOW))
             return SR_FLUSH_SHORT;
         if (n < 0)
             return failed();
