@@ -140,7 +140,7 @@ int sr_loop_change(sr_loop *l, sr_source *s, uint32_t events)
 {
     int i = place_of(l->table, s->fd);
     if (i < 0 || l->table->sources[i] != s)
-        return ENOENT;
+        return s->fd < 0 ? EBADF : ENOENT;
     put(l->table, i, events);
     return 0;
 }
@@ -152,7 +152,7 @@ int sr_loop_remove(sr_loop *l, sr_source *s)
             l->batch[i].data.ptr = NULL;
     int i = place_of(l->table, s->fd);
     if (i < 0 || l->table->sources[i] != s)
-        return ENOENT;
+        return s->fd < 0 ? EBADF : ENOENT;
     drop(l->table, i);
     return 0;
 }
