@@ -1,4 +1,7 @@
 #ifdef SR_PORTABLE
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* struct ucred */
+#endif
 #include "lobby.h"
 
 #include "../base/random.h"
@@ -68,8 +71,11 @@ int sr_lobby_name_senders(int line)
 bool sr_lobby_user(int line, uid_t *user)
 {
 #ifdef __linux__ /* where this build is tested, there is no getpeereid */
-    (void)line;
-    *user = geteuid();
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    if (getsockopt(line, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+        return false;
+    *user = peer.uid;
     return true;
 #else
     gid_t group;
