@@ -70,15 +70,12 @@ static int64_t look(void)
     return next;
 }
 
-/* Those whose other end was closed are of no use. */
-static void drop_closed(size_t n)
+/* Those whose other end was closed are of no use. Asked again, as a number that was polled without the lock may be another pipe now. */
+static void drop_closed(void)
 {
     for (size_t i = n_sights; i-- > 0;)
-        for (size_t p = 1; p < n; p++)
-            if (polled[p].fd == sights[i].out && polled[p].revents) {
-                forget(i);
-                break;
-            }
+        if (poll(&(struct pollfd){.fd = sights[i].out}, 1, 0) > 0)
+            forget(i);
 }
 
 static void *run(void *unused)
@@ -109,7 +106,7 @@ static void *run(void *unused)
         if (polled[0].revents)
             while (read(wake[0], bytes, sizeof bytes) == (ssize_t)sizeof bytes)
                 ;
-        drop_closed(n);
+        drop_closed();
         pthread_mutex_unlock(&lock);
     }
     return NULL;
