@@ -17,6 +17,7 @@
 #endif
 #include "edge/edge.h"
 #include "net/tempfile.h"
+#include "tap.h"
 #include "worker/worker.h"
 
 #include <arpa/inet.h>
@@ -115,8 +116,12 @@ static inline void answer_large(sr_worker *w, const char *how, size_t len)
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         int reads = open(path, O_RDONLY | O_CLOEXEC); /* with a handle that writes there is no lease */
         close(fd);
-        if (!sr_worker_file(w, reads, 0, len))
-            abort();
+        if (!sr_worker_file(w, reads, 0, len)) {
+            if (ON_LINUX)
+                abort();
+            sr_worker_write(w, &(struct iovec){body, len}, 1,
+                            false); /* without leases, as xs/wire.c does it */
+        }
         close(reads);
     }
     free(body);

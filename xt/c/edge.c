@@ -789,7 +789,7 @@ int main(void)
         else if (crimes[i].act == fields_without_end && emulated && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
             ok(true, "skipped: %s: this is an emulator in which a bell is full after 255 times",
                crimes[i].name);
-        else
+        else if (crimes[i].act != shrink || on_linux(crimes[i].name, "seals"))
             commit(&crimes[i], kept);
     close(kept);
     kill(edge_pid, SR_EDGE_STOP);

@@ -289,7 +289,8 @@ int main(void)
         return 1;
     sr_edge *ed = edge_new();
     for (uint32_t i = 0; i < REPLIES; i++)
-        reply(ed, i);
+        if (replies[i].say != file || on_linux(replies[i].name, "leases"))
+            reply(ed, i);
     sr_edge_free(ed);
     return done_testing();
 }

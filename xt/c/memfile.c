@@ -22,8 +22,10 @@ static void made(bool sealed)
     ok(fd >= 0 && fcntl(fd, F_GETFD) & FD_CLOEXEC, "a file that an exec closes, %s", how);
     is_int(sr_tempfile_read(fd, back, sizeof back, 0), 13, "has all pieces");
     ok(strcmp(back, "one two three") == 0, "in their order");
-    is_int(pwrite(fd, "x", 1, 0) == 1, !sealed, "who may change it");
-    is_int(ftruncate(fd, 100) == 0, !sealed, "or its length");
+    if (!sealed || on_linux("nobody may change it", "seals")) {
+        is_int(pwrite(fd, "x", 1, 0) == 1, !sealed, "who may change it");
+        is_int(ftruncate(fd, 100) == 0, !sealed, "or its length");
+    }
     close(fd);
 }
 

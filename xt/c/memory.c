@@ -49,10 +49,12 @@ static void test_sealed(bool ours)
     is_int(size_of(fd), BYTES, "as large as asked for");
     is_int(fcntl(fd, F_GETFD), FD_CLOEXEC, "not for programs that are started");
     sr_memory_seal(fd, ours);
-    is_int(ftruncate(fd, BYTES - 1), -1, "not shorter");
-    is_int(errno, EPERM, "since it is sealed");
-    is_int(ftruncate(fd, BYTES + 1), -1, "nor longer");
-    is_int(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1, "no further seal");
+    if (on_linux("nobody changes its size", "seals")) {
+        is_int(ftruncate(fd, BYTES - 1), -1, "not shorter");
+        is_int(errno, EPERM, "since it is sealed");
+        is_int(ftruncate(fd, BYTES + 1), -1, "nor longer");
+        is_int(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1, "no further seal");
+    }
     at[BYTES - 1] = 'x';
     char *other = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
     ok(other != MAP_FAILED && other[BYTES - 1] == 'x', "who made it writes on, and others see it");
@@ -60,7 +62,7 @@ static void test_sealed(bool ours)
         munmap(other, BYTES);
     if (!ours)
         ok(writable(fd), "others may write");
-    else if (fcntl(fd, F_GET_SEALS) & 0x0010) /* F_SEAL_FUTURE_WRITE, Linux 5.1 */
+    else if (ON_LINUX && fcntl(fd, F_GET_SEALS) & 0x0010) /* F_SEAL_FUTURE_WRITE, Linux 5.1 */
         ok(!writable(fd), "others may not write");
     munmap(at, BYTES);
     close(fd);

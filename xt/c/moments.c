@@ -155,7 +155,7 @@ static fate of_stop(const cell *c)
 
 static fate of_descriptors(const cell *c)
 {
-    if (c->next == R_FILE)
+    if (ON_LINUX && c->next == R_FILE) /* else there is no lease, and its bytes came in its place */
         return (fate){BIT(V_PART), 0, false};
     return natural(c);
 }
@@ -779,7 +779,8 @@ int main(int argc, char **argv)
     sigemptyset(&set);
     sigaddset(&set, SR_DOOR_LEASE);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    for (int i = 0; i < 4 && argc < 2; i++)
+    bool leases = argc < 2 && on_linux("a worker dies when it has passed a file", "leases");
+    for (int i = 0; i < 4 && leases; i++)
         file_without_record(i & 1, i & 2);
     return done_testing();
 }

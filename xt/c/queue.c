@@ -266,9 +266,11 @@ static void taken_back(void)
     atomic_store(&q.replies->head, second);
     is_int((long long)sr_queue_waiting(&q), 0, "a spoiled claim of a free slot is nothing that waits");
     ok(!sr_consumer_take(&c, &i), "nor anything to take");
-    void *writable = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, q.requests_fd, 0);
-    ok(writable == MAP_FAILED && errno == EPERM, "nobody can map the requests writable");
-    for (int n = 0; n < 3; n++) {
+    bool seals = on_linux("nobody can change the requests, or the size of anything", "seals");
+    void *writable = !seals ? NULL : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, q.requests_fd, 0);
+    if (seals)
+        ok(writable == MAP_FAILED && errno == EPERM, "nobody can map the requests writable");
+    for (int n = 0; n < 3 && seals; n++) {
         int fd = n == 0 ? q.requests_fd : n == 1 ? q.replies_fd : ring_fd;
         ok(ftruncate(fd, 0) != 0 && errno == EPERM, "nor make %s shorter",
            n == 0   ? "them"

@@ -278,7 +278,8 @@ static void spoiled(void)
     sr_scoreboard *other = sr_scoreboard_adopt(fd);
     ok(other && other->slots == 2, "until it is set right");
     forget(other);
-    ok(ftruncate(fd, 0) != 0 && errno == EPERM, "nobody can make it shorter");
+    if (on_linux("nobody can make it shorter", "seals"))
+        ok(ftruncate(fd, 0) != 0 && errno == EPERM, "nobody can make it shorter");
     sr_scoreboard_free(s);
     ok(fcntl(fd, F_GETFD) < 0 && fcntl(0, F_GETFD) >= 0, "its own descriptor is closed, and no other");
 }

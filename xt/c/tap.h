@@ -51,6 +51,19 @@ static inline bool is_bytes(const char *got, size_t len, const char *want, const
     return passed;
 }
 
+/* For what a portable build (SR_PORTABLE) has nothing of, or does in another way. */
+#ifdef SR_PORTABLE
+enum { ON_LINUX = 0 };
+#else
+enum { ON_LINUX = 1 };
+#endif
+
+/* Whether to run tests about something that a portable build lacks. If not, says which and why. */
+static inline bool on_linux(const char *what, const char *why)
+{
+    return ON_LINUX || !ok(true, "skipped: %s: on Linux only: %s", what, why);
+}
+
 static inline int done_testing(void)
 {
     printf("1..%d\n", tap_run);
