@@ -39,8 +39,10 @@ for my $case ( [ 'inotify' => () ], [ 'scan' => '--watch-scan' ] ) {
         my $dev  = Sirius::Test::Dev->start( $LOADS, @args );
         my $path = $dev->folder . '/made/build.yml';
         ok $dev->wait_log(
-            qr{warn: sirius dev: made/build\.yml changed \d+ times in a row .* add --watch-exclude \Q$path\E\. }
-            ), 'is told'
+            qr{warn: sirius dev: made/build\.yml changed \d+ times in a row .* add --watch-exclude \Q$path\E\. },
+            30
+            ),
+            'is told'
             or diag $dev->log;
         ok $dev->answers('one'), 'it serves';
         $dev->save( 'app.psgi', $LOADS =~ s/'one'/'two'/r );

@@ -44,6 +44,7 @@ sub { [ 200, [ 'Content-Type', 'text/plain' ], [ ( $Others::Slow::PID == $pid ? 
 APP
 
 subtest 'once for all generations' => sub {
+    linux_only('generations are forked from one process');
     my $dev = dev($APP);
     is $dev->ask('GET /')->body, 'own 1', 'the first one loads it itself';
     ok preloaded( $dev, sub { $dev->ask('GET /')->body eq 'shared 1' } ),
@@ -79,6 +80,7 @@ subtest '--disable-preload-modules' => sub {
 };
 
 subtest 'modules that want to be read again, or to be left alone' => sub {
+    linux_only('generations are forked from one process');
     library( 'Others/Data.pm',
         "package Others::Data;\nsub text { local \$/; <DATA> }\n1;\n__DATA__\n" . 'x' x 20_000 . "end\n" );
     library( 'Others/Die.pm',

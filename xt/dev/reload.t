@@ -202,7 +202,7 @@ subtest 'requests wait for the new code' => sub {
 subtest 'workers that nobody has told' => sub {
     my $dev          = Sirius::Test::Dev->start( app('old'), qw(--workers 2) );
     my @clients      = map { $dev->connect } 1 .. 6;
-    my ($base)       = $dev->base;
+    my ($base)       = until_true( 10, sub { ( $dev->base )[0] } );
     my ($generation) = grep { $_ != $base } $dev->generations;
     is $_->ask('GET /')->body, 'old', 'a connection' for @clients;
     kill STOP => $generation;    # it passes no signal on
@@ -253,7 +253,7 @@ subtest 'Ctrl-C' => sub {
 
 subtest 'kill -9 of the supervisor' => sub {
     my $dev = Sirius::Test::Dev->start( app('one') );
-    ok $dev->base, 'there is a process that generations come from';
+    ok until_true( 10, sub { $dev->base } ), 'there is a process that generations come from';
     kill KILL => $dev->pid;
     $dev->wait_exit;
     ok until_true( 10, sub { !$dev->processes } ), 'all end' or diag join q( ), $dev->processes;
@@ -261,7 +261,7 @@ subtest 'kill -9 of the supervisor' => sub {
 
 subtest 'the process that generations come from is killed' => sub {
     my $dev = Sirius::Test::Dev->start( app('one') );
-    my ($base) = $dev->base;
+    my ($base) = until_true( 10, sub { ( $dev->base )[0] } );
     $dev->{may_crash} = 1;
     kill KILL => $base;
     ok $dev->wait_log(
@@ -274,11 +274,11 @@ subtest 'the process that generations come from is killed' => sub {
 
 subtest 'HUP' => sub {
     my $dev = Sirius::Test::Dev->start( app('one') );
-    my ($base) = $dev->base;
+    my ($base) = until_true( 10, sub { ( $dev->base )[0] } );
     $dev->signal('HUP');
     ok $dev->wait_log(qr/reload completed/), 'is a reload';
-    isnt + ( $dev->base )[0],    $base, 'of everything';
-    is $dev->ask('GET /')->body, 'one', 'and it serves';
+    isnt until_true( 10, sub { ( $dev->base )[0] } ), $base, 'of everything';
+    is $dev->ask('GET /')->body,                      'one', 'and it serves';
     $dev->stop;
 };
 

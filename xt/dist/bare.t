@@ -37,12 +37,13 @@ like $tried, qr/tls\.t \.+ skipped: built without OpenSSL/, 'and of TLS' if eval
 for my $case (
     [ 2, '--listen 127.0.0.1:0,tls --tls-self-signed', 'install libssl-dev' ],
     [ 1, '--listen 127.0.0.1:0,h2c',                   'install libnghttp2-dev' ],
-    [ 1, '--reload --port 0',                          'this build has no way to adopt orphans' ],
     )
 {
     my ( $status, $options, $says ) = @$case;
     like run("$^X -Mblib bin/sirius $options -e 'sub { [ 200, [], [] ] }'"), qr/\A$status: .*\Q$says\E/s,
         "$options: says why not";
 }
+like run("$^X -Mblib bin/sirius profile --pid $$"), qr/\A1: .*cannot read the memory .*; that takes Linux/s,
+    'sirius profile: says why not';
 is_deeply [ grep { !$before{$_} } glob '/tmp/sirius-*.lobby' ], [], 'nothing is left of its sockets';
 done_testing;

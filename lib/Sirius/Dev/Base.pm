@@ -50,12 +50,18 @@ sub new {
     return $self;
 }
 
-# In place of this one another is started, or none
-sub stop {
+sub release {
     my $self = shift;
     $self->{loop}->unwatch( $self->{line} );
-    $self->{child}->on_end( sub { } );
-    $self->{child}->signal('KILL');
+    return $self->{child};
+}
+
+# In place of this one another is started, or none
+sub stop {
+    my $self  = shift;
+    my $child = $self->release;
+    $child->on_end( sub { } );
+    $child->signal('KILL');
     return;
 }
 
@@ -113,6 +119,12 @@ The socket to it.
 
 Starts it; C<ended> is called with it and its status when it has ended. C<handles>: what generations get besides, by their
 names in the state of L<Sirius::Process::Launch>. C<launch>, C<loop> and C<reaper> are those of the server.
+
+=head2 release
+
+  my $child = $base->release;
+
+The process has become a generation: its L<Sirius::OS::Child>, to which nothing else is said here any more.
 
 =head2 stop
 

@@ -24,14 +24,35 @@ sub run {
     my $self = bless { line => $line }, $class;
     while ( my ( $text, @descriptors ) = Sirius::OS::Passing->receive( fileno $line ) ) {
         my $order = Sirius::OS::Inherit->bytes( $JSON->decode($text) );
-        if ( $order->{preload} ) {
-            $self->_preload($order);
-        } elsif ( $self->_fork( $order, \@descriptors ) ) {
-            return $order, @descriptors;
-        }
+        my $begin = $order->{becomes} ? '_become' : '_fork';
+        if    ( $order->{preload} )                      { $self->_preload($order) }
+        elsif ( $self->$begin( $order, \@descriptors ) ) { return $order, @descriptors }
         POSIX::close($_) for @descriptors;
     }
     return POSIX::_exit(0);    # the supervisor is gone
+}
+
+# Where no parent adopts orphans the process itself is the generation, and the supervisor starts another
+sub _become {
+    my ( $self, $order, $descriptors ) = @_;
+    $self->_say( { number => $order->{number}, pid => POSIX::getpid() } );
+    return $self->_begin($descriptors);
+}
+
+# Not before the supervisor knows this process
+sub _begin {
+    my ( $self, $descriptors ) = @_;
+    close delete $self->{line};
+    my $heard = '';
+    open my $report, '<&', $descriptors->[0] or POSIX::_exit(1);    ## no critic (RequireBriefOpen)
+    until ( $heard =~ /\n/ ) {
+        POSIX::_exit(0) if !sysread $report, $heard, 64, length $heard;
+    }
+    POSIX::_exit(0) if $heard !~ /\Ago\n/;
+    close $report;
+    $^T = time;    ## no critic (RequireLocalizedPunctuationVars)
+    srand;
+    return 1;
 }
 
 # As require does; a module of that name that is elsewhere is another one
@@ -61,19 +82,8 @@ sub _fork {
     if    ( !defined $own ) { $self->_say( { number => $order->{number}, error => "cannot fork: $!" } ) }
     elsif ($own)            { $self->_say( { number => $order->{number}, pid   => $own } ) }
     POSIX::_exit(0) if !defined $own || $own;
-    close delete $self->{line};
-    my $heard = '';
-    open my $report, '<&', $descriptors->[0] or POSIX::_exit(1);    ## no critic (RequireBriefOpen)
-
-    until ( $heard =~ /\n/ ) {    # not before the supervisor knows this process
-        POSIX::_exit(0) if !sysread $report, $heard, 64, length $heard;
-    }
-    POSIX::_exit(0) if $heard !~ /\Ago\n/;
-    close $report;
     _open_files_anew();
-    $^T = time;                   ## no critic (RequireLocalizedPunctuationVars)
-    srand;
-    return 1;
+    return $self->_begin($descriptors);
 }
 
 # What modules read from (__DATA__, tables) has one position for all processes that share it
@@ -165,7 +175,8 @@ has found it is left to the application, as is one that looks at the program tha
 Files that modules keep open for reading, as C<__DATA__> is, are opened anew in each generation, at the same position.
 
 A generation is a child of the supervisor, not of this process: it is forked by a child that ends, and the supervisor is the
-subreaper. It begins when the supervisor has answered C<go>.
+subreaper. It begins when the supervisor has answered C<go>. Where a process cannot adopt orphans (macOS), this process
+itself becomes the generation, by an order with C<becomes>, and the supervisor starts another of its kind for the next one.
 
 =head1 METHODS
 
@@ -173,7 +184,8 @@ subreaper. It begins when the supervisor has answered C<go>.
 
   my ( $order, @descriptors ) = Sirius::Dev::Preloader->run($line);
 
-Carries out orders until one of them makes this a generation: then it returns in a child. The process itself never returns.
+Carries out orders until one of them makes this a generation: then it returns in a child, or in the process itself by an order
+with C<becomes>.
 
 =head1 SEE ALSO
 

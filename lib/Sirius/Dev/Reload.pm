@@ -18,6 +18,7 @@ use Sirius::Edge::Shared;
 use Sirius::Log ();
 use Sirius::OS::Child;
 use Sirius::OS::ExitStatus;
+use Sirius::OS::Reaper;
 use Sirius::Process::Generation;
 use Sirius::Process::Launch;
 use Time::HiRes qw(time);
@@ -52,6 +53,7 @@ sub begin {
     my $self    = shift;
     my $session = $self->{session};
     my $loop    = $self->{loop};
+    $self->{forks} = Sirius::OS::Reaper->adopt;    # else a base becomes a generation
     my @members = grep {defined} $session->audience, $self->{access_log};
     my $say     = sub { Sirius::Log->warn("sirius dev: $_[0]") };
     $self->{watcher} = Sirius::Dev::Watcher->new(
@@ -60,6 +62,7 @@ sub begin {
         scan  => $session->conf->{watch_scan},
     );
     $self->{watcher}->follow( time, $self->_app );
+
     for my $member ( grep { $_->can('handle') } @members ) {
         $loop->watch( $member->handle );
         $loop->add($member);
@@ -143,7 +146,7 @@ sub _app {
 # The process that generations come from says that there is another one
 sub _arrived {
     my ( $self, $pid, $order ) = @_;
-    my $child      = Sirius::OS::Child->new($pid);
+    my $child      = $self->{forks} ? Sirius::OS::Child->new($pid) : $self->_release_base;
     my $generation = Sirius::Process::Generation->new(
         $child,
         number => $order->{number},
@@ -386,7 +389,8 @@ sub _order {
         $base->ask(
             {   id     => $self->{session}->id($number),
                 number => $number,
-                $order{page} ? ( page => $order{page} ) : ()
+                $order{page}   ? ( page => $order{page} ) : (),
+                $self->{forks} ? ()                       : ( becomes => 1 ),
             },
             fileno $report,
             fileno $said
@@ -402,7 +406,9 @@ sub _order {
 sub _ordered {
     my ( $self, $note ) = @_;
     my $order = $self->{awaited};
-    return if !$order || $order->{number} != $note->{number};    # nobody waits for it: it ends
+    if ( !$order || $order->{number} != $note->{number} ) {    # nobody waits for it: it ends
+        return $self->{forks} ? () : $self->_replace_base;
+    }
     delete $self->{awaited};
     delete $self->{base_failures};
     return $self->_arrived( $note->{pid}, $order ) if $note->{pid};
@@ -448,6 +454,15 @@ sub _refuse {
     my $order = delete $self->{awaited};
     $self->_replace_base;
     return $order ? $self->_order(%$order) : $self->_preload;
+}
+
+# What has become a generation is no base any more
+sub _release_base {
+    my $self = shift;
+    my $base = delete $self->{base};
+    $self->{preloaded} = {};
+    $self->_start_base;
+    return $base->release;
 }
 
 # With nothing loaded in it

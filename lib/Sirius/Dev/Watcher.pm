@@ -255,7 +255,7 @@ sub _inotify {
     my $self = shift;
     return delete $self->{inotify} if $self->{inotify};    # of a test
     my $inotify = Sirius::OS::Inotify->new;
-    return $inotify if $inotify;
+    return $inotify if $inotify || $!{ENOSYS};             # not Linux
     my $hint = $!{EMFILE} ? ': raise /proc/sys/fs/inotify/max_user_instances' : '';
     $self->{say}->("inotify cannot be used ($!)$hint; until then, files are looked at twice a second");
     return;

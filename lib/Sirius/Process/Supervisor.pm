@@ -553,10 +553,7 @@ sub _run_alone {
 sub _run_many {
     my $self = shift;
     Sirius::OS::Limits->descriptors;              # the scoreboard needs one for each row
-    Sirius::Log->fail(
-        'this build has no way to adopt orphans, which --reload and sirius dev need: serve without, and '
-            . 'send HUP to load a changed application' )
-        if !Sirius::OS::Reaper->adopt && $self->{conf}{develop};
+    Sirius::OS::Reaper->adopt;
     $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots, 2 * $self->{conf}{edges} );
     $self->{scoreboard}->workers( $self->{conf}{workers} );
 
