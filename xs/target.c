@@ -9,7 +9,7 @@ int sirius_target_at(pTHX_ sirius_target *t, pid_t pid, uintptr_t base)
     PERL_UNUSED_VAR(t);
     PERL_UNUSED_VAR(pid);
     PERL_UNUSED_VAR(base);
-    errno = ENOSYS;
+    errno = ENOTSUP;
     return -1;
 }
 #else

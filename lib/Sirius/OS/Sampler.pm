@@ -3,8 +3,8 @@ package Sirius::OS::Sampler;
 use strict;
 use warnings;
 
-use Errno  qw(ENOEXEC ENOSYS ESRCH);
-use Sirius ();                         # xs/Sirius.xs has _at, of_child, permit and stack
+use Errno  qw(ENOEXEC ENOSYS ENOTSUP ESRCH);
+use Sirius ();                                 # xs/Sirius.xs has _at, of_child, permit and stack
 use Sirius::OS::Proc;
 
 use constant CAP_SYS_PTRACE => 19;
@@ -18,6 +18,7 @@ sub impossible {
     return
         'this kernel has no process_vm_readv (CONFIG_CROSS_MEMORY_ATTACH), or this is an emulator such as qemu-user'
         if $error == ENOSYS;
+    return 'that takes Linux, with /proc'                                         if $error == ENOTSUP;
     return 'the code of this perl is not where it can be found (dl_iterate_phdr)' if $error == ENOEXEC;
     return;
 }
@@ -25,6 +26,10 @@ sub impossible {
 sub new {
     my ( $class, $pid, $reader ) = @_;
     $reader //= 'this command';
+    if ( !Sirius::OS::Proc->mounted ) {
+        local $! = ENOTSUP;
+        die _why( $pid, $reader, $! ) . "\n";
+    }
     my @files = _files( $pid, $reader );
     for my $file (@files) {
         my @found = $class->_at( $pid, $file->[0] ) or next;
