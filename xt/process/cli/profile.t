@@ -14,6 +14,8 @@ use Time::HiRes qw(sleep time);
 
 # sirius profile, on a server that knows nothing of it
 
+linux_only('the stack of another process');
+
 my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $root = $Sirius::Test::Server::ROOT;
 my $ctl  = "$dir/control";

@@ -59,7 +59,7 @@ sub probe {
 }
 
 subtest 'the program of the start cannot start any more' => sub {
-    my $library = "$dir/library";
+    my $library = "$dir/sirius-edge";
     system( 'cp', '-p', $real, $library ) == 0 or die "cp: $?";
     install("#!/bin/sh\nexec $library \"\$@\"\n");
     my $server = server();
@@ -80,7 +80,7 @@ subtest 'the program of the start cannot start any more' => sub {
 };
 
 subtest 'no program starts' => sub {
-    my $library = "$dir/library";
+    my $library = "$dir/sirius-edge";
     system( 'cp', '-p', $real, $library ) == 0 or die "cp: $?";
     install("#!/bin/sh\nexec $library \"\$@\"\n");
     my $server = server();

@@ -250,16 +250,23 @@ subtest 'files that cannot be opened now' => sub {
     ok $server->wait_log( qr/503 because a file of --static could not be opened: Resource temp/, 10 ),
         'the log';
 
-    my $other  = start_server( $APP, qw(--workers 1 --static), "/assets=$dir/public" );
-    my $client = $other->connect;
+    $server->stop;
+};
+
+subtest 'no descriptor is left' => sub {
+    linux_only('a limit that another process lowers');
+    my $dir = File::Temp->newdir;
+    dir( 'file', "$dir/public" );
+    my $server = start_server( $APP, qw(--workers 1 --static), "/assets=$dir/public" );
+    my $client = $server->connect;
     is $client->ask('GET /assets/a.txt')->body, 'file', 'with descriptors';
-    my ($edge) = $other->edges;
+    my ($edge) = $server->edges;
     is system( 'prlimit', '--pid', $edge, '--nofile=4:' ), 0,   'and without';
     is $client->ask('GET /assets/a.txt')->status,          503, 'not now';
-    ok $other->wait_log( qr/1 request was answered with 503 because no descriptor was free: Too many/, 10 ),
+    ok $server->wait_log( qr/1 request was answered with 503 because no descriptor was free: Too many/, 10 ),
         'the log';
-    unlike $other->log, qr/new connections must wait/, 'says nothing of connections';
-    $_->stop for $server, $other;
+    unlike $server->log, qr/new connections must wait/, 'says nothing of connections';
+    $server->stop;
 };
 
 subtest 'stop' => sub {

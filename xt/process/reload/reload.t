@@ -181,6 +181,7 @@ subtest 'many reloads' => sub {
 };
 
 subtest 'the generation is killed' => sub {
+    linux_only('who adopts orphans');
     version(1);
     my $server = Sirius::Test::Server->start( app => $app, args => [ '-I', "$dir/lib", '--workers', 2 ] );
     $server->{may_crash} = 1;

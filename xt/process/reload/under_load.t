@@ -132,6 +132,7 @@ subtest 'many HUPs leave nothing behind' => sub {
 };
 
 subtest 'an application that leaks' => sub {
+    linux_only('memory of processes');
     my ( $limit, $count ) = $long ? ( 200, 20_000 ) : ( 60, 600 );
     my $server = start_server( <<'APP', qw(--workers 2), '--max-rss', "${limit}m" );
 my @leak;

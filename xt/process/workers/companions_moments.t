@@ -55,7 +55,8 @@ subtest 'many moments' => sub {
         $moments++;
     }
     note "$moments moments, longest wait $longest s";
-    cmp_ok $moments, '>=', 150, 'moments at which something is killed';
+    my $least = linux( '150 moments', 'who waits for orphans' ) ? 150 : 30;
+    cmp_ok $moments, '>=', $least, 'moments at which something is killed';
     is happened('twice'), 0, 'never two at a time';
     cmp_ok $longest, '<', 5, 'never none for long';
     $server->stop;

@@ -47,6 +47,7 @@ my $base = do {
 
 for my $workers ( 1, 2 ) {
     subtest "--max-rss, $workers workers that leak: none is above the limit by more than one request" => sub {
+        linux_only('memory of processes');
         my $megabytes = 60 + int $base / $MIB;
         my $limit     = $megabytes * $MIB;
         my $server    = start_server( $APP, '--workers', $workers, '--max-rss', $limit );

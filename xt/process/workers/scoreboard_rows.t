@@ -52,6 +52,7 @@ sub { [ 200, [], [$$] ] };
 APP
 
 subtest '-L Delayed: killed while a worker loads the application' => sub {
+    linux_only('who adopts orphans');
     my $server = Sirius::Test::Server->start(
         app       => $SLOW,
         args      => [ qw(--workers 1 -L Delayed --err-respawn-interval 0.1), '--control', "$dir/control" ],
@@ -109,6 +110,7 @@ subtest 'killed between the claim and the fork' => sub {
 };
 
 subtest 'killed at any moment, with workers that come and go' => sub {
+    linux_only('who adopts orphans');
     my $server = Sirius::Test::Server->start(
         app       => "sub { \$_[0]{'psgix.harakiri.commit'} = 1; [ 200, [], [\$\$] ] };\n",
         args      => [ qw(--workers 3 --err-respawn-interval 0.01), '--control', "$dir/control" ],

@@ -72,6 +72,7 @@ for my $way ( sort keys %way ) {
     };
 
     subtest "$way --disable-proctitle: only the short names tell" => sub {
+        linux_only('names of processes');
         my $server = Sirius::Test::Server->start(
             app => $APP,
             %{ $way{$way} }, args => [qw(--workers 2 --disable-proctitle)]
