@@ -54,19 +54,26 @@ sub closure {
 }
 my %needs = map { $_ => closure( $_, {} ) } @sources;
 
-# As the compiler names them: src/edge/../core/parts.h
-my %names;
-for my $file ( glob 'build/*/*.d build/*/*/*.d' ) {
-    push @{ $names{ plain($_) } }, $_ for text($file) =~ /(\S+\.h)\b/g;
-}
-
+# What make knows of each object: of the files that the compiler has listed, src/edge/../core/parts.h is src/core/parts.h
 my $make = $Config{make} || 'make';
+my %ours = map { $_ => 1 } @headers;    # not perl's: the Makefile itself depends on these
+my ( %listed, %names );
+for my $rule ( `$make -np 2>&1` =~ m{^(build/\S+\Q$Config{_o}\E: .+)}mg ) {
+    my ( $object, @from ) = split /:? +/, $rule;
+    my ($source) = $object =~ m{\Abuild/(.*)\Q$Config{_o}\E\z};
+    for my $header ( grep { $ours{ plain($_) } } @from ) {
+        $listed{ plain($header) }{$source} = 1;
+        $names{$header} = 1;
+    }
+}
 for my $header ( sort @headers ) {
     my @want = sort map {s{\.(?:c|xs)\z}{}r} grep { $needs{$_}{$header} } @sources;
-    my %as   = map { $_ => 1 } $header, @{ $names{$header} || [] };
-    my $new  = join ' ', map {"-W $_"} sort keys %as;
-    my @got  = sort `$make -n $new 2>&1` =~ m{-o build/(\S+)\Q$Config{_o}\E }g;
-    is_deeply \@got, \@want, $header;
+    is_deeply [ sort keys %{ $listed{$header} || {} } ], \@want, $header;
 }
+
+my $new      = join ' ', map {"-W $_"} sort keys %names;
+my %compiles = map { $_ => 1 } `$make -n $new 2>&1` =~ m{-o build/(\S+)\Q$Config{_o}\E }g;
+is_deeply [ grep { keys %{ $needs{"$_.c"} || {} } && !$compiles{$_} } map {s{\.c\z}{}r} @sources ], [],
+    'and when they are newer, it compiles all that include one';
 
 done_testing;
