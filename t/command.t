@@ -39,7 +39,7 @@ for my $case (
     [ qr/--workers: 'many' is not/, '--workers',      'many' ],
     [ qr/--body-timeout: 'x'/,      '--body-timeout', 'x' ],
     [ qr/--listen: /,               '--listen',       'localhost:port' ],
-    [ qr/no_such\.psgi/,            'no_such.psgi' ],
+    [ qr/no_such\.psgi/,            qw(--port 0),     'no_such.psgi' ],
     )
 {
     my ( $message, @args ) = @$case;
@@ -47,8 +47,8 @@ for my $case (
     isnt $status, 0, "@args: refused";
     like $err, $message, 'with the reason';
 }
-( $status, $out, $err ) = sirius( 'check', '-e', 'sub { [ 200, [], [] ] }' );
+( $status, $out, $err ) = sirius( qw(check --port 0 -e), 'sub { [ 200, [], [] ] }' );
 is $status, 0, 'sirius check' or diag "$out$err";
-( $status, $out, $err ) = sirius( 'check', '-e', 'sub { [ 200, [], [] ' );
+( $status, $out, $err ) = sirius( qw(check --port 0 -e), 'sub { [ 200, [], [] ' );
 isnt $status, 0, 'of an application that does not compile';
 done_testing;
