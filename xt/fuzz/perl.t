@@ -42,7 +42,7 @@ close $main or die "$!";
 # The file is elsewhere: its includes are found by -I
 my @cc = (
     split( ' ', $Config{cc} ),
-    qw(-std=gnu11 -w -g -Isrc -Ixs -Ifuzz),
+    qw(-std=gnu11 -w -g -Isrc -iquotexs -Ifuzz),
     "-I$root/xt/fuzz", split( ' ', ExtUtils::Embed::ccopts() )
 );
 my $link = ExtUtils::Embed::ldopts(1);
