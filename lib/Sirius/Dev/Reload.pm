@@ -26,6 +26,7 @@ use Time::HiRes qw(time);
 use constant {
     SETTLE      => 0.03,    # seconds without a change, after which a save is over
     SETTLE_MAX  => 1,       # seconds after the first change, when it is over in any case
+    REST        => 1,       # seconds between a generation and the next process of its kind
     PRELOAD_MAX => 60,      # seconds that modules have to load by themselves
     REFUSED_MAX => 20,      # modules that may refuse it before it is given up
     NAMES_MAX   => 3,       # files that are named in a line
@@ -43,7 +44,10 @@ sub act {
         $self->_look;
         if    ( defined $self->{load_at} )    { $self->_load_changed  if $self->_load_due <= now() }
         elsif ( defined $self->{preload_by} ) { $self->_preload_hangs if $self->{preload_by} <= now() }
-        $self->_start_base if defined $self->{base_at} && $self->{base_at} <= now();
+        if    ( defined $self->{base_at} && $self->{base_at} <= now() ) {
+            $self->_start_base;
+            $self->_preload if !$self->{forks};
+        }
     }
     return $self->SUPER::act;
 }
@@ -377,7 +381,8 @@ sub _named {
 # Another generation, as soon as the process that they are forked from has time for it
 sub _order {
     my ( $self, %order ) = @_;
-    return if $self->{supervisor}->is_stopping;
+    return             if $self->{supervisor}->is_stopping;
+    $self->_start_base if $self->{rests};
     my $number = ++$self->{last_number};
     $self->{built} = $order{page} ? time : undef;
     my ( $news, $report, $stderr, $said );
@@ -456,12 +461,13 @@ sub _refuse {
     return $order ? $self->_order(%$order) : $self->_preload;
 }
 
-# What has become a generation is no base any more
+# What has become a generation is no base any more. The next one starts when it has had time to load, or when it is needed
 sub _release_base {
     my $self = shift;
     my $base = delete $self->{base};
     $self->{preloaded} = {};
-    $self->_start_base;
+    $self->{rests}     = 1;
+    $self->{base_at}   = now() + REST;
     return $base->release;
 }
 
@@ -490,7 +496,7 @@ sub _say_ready {
 
 sub _start_base {
     my $self = shift;
-    delete $self->{base_at};
+    delete @{$self}{qw(base_at rests)};
     weaken( my $own = $self );
     my $audience = $self->{session}->audience;
     my %more     = $audience ? ( live => $audience->theirs ) : ();

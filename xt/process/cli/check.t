@@ -16,7 +16,7 @@ my $dir  = File::Temp->newdir;
 my $root = $Sirius::Test::Server::ROOT;
 my $FINE = "sub { [ 200, [ 'Content-Type' => 'text/plain' ], ['hello'] ] }\n";
 chmod 0755, "$dir";
-delete @ENV{ grep {/\A(?:SIRIUS_|PLACK_ENV|PORT\z)/} keys %ENV };
+delete @ENV{ grep {/\A(?:SIRIUS_(?!TEST_)|PLACK_ENV|PORT\z)/} keys %ENV };
 
 # Exit status and all that is printed: of a child that has the modules already, or of the program if it is to be another user,
 # or to have fewer descriptors
