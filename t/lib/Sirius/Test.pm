@@ -10,6 +10,7 @@ package Sirius::Test;
 
 use strict;
 use warnings;
+use File::Spec  ();
 use Exporter    qw(import);
 use POSIX       ();
 use Socket      qw(MSG_DONTWAIT MSG_PEEK);
@@ -24,8 +25,20 @@ our @EXPORT
     = qw(corpus_file elapsed every_delivery free_port http1 http1_only in_child left_out linux linux_only outcome program request runs_with skip_without spew start_server
     until_true wait_full);
 
+# What somebody has set for a server of his own
+delete @ENV{ grep {/\ASIRIUS_(?!TEST|C_)/} keys %ENV };
+
+# A path of a socket has at most 107 bytes
+$ENV{TMPDIR} = '/tmp'
+    if length File::Spec->tmpdir > 60 && -w '/tmp';    ## no critic (RequireLocalizedPunctuationVars)
+
+# Of which some tests open fifty connections
+if ( ( my $limit = POSIX::sysconf( POSIX::_SC_OPEN_MAX() ) // 1024 ) < 128 ) {
+    Test::More::plan( skip_all => "ulimit -n is $limit: tests need 128 descriptors" );
+}
+
 $SIG{$_} ||= sub { exit 1 }
-    for qw(HUP INT PIPE TERM);    # so that END runs and stops the servers
+    for qw(HUP INT PIPE TERM);                         # so that END runs and stops the servers
 
 sub corpus_file { return "$Sirius::Test::Server::ROOT/xt/corpus/" . shift }
 
