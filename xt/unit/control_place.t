@@ -37,7 +37,7 @@ subtest 'a place of its own' => sub {
     local $ENV{TMPDIR} = "$tmp";
     my $own = sub {
         local @ENV{qw(RUNTIME_DIRECTORY XDG_RUNTIME_DIR)} = @_;
-        return $place->own;
+        return eval { $place->own };
     };
     is $own->( "$unit:/other", "$session" ), "$unit/sirius-$$.control",    'of the unit';
     is $own->( '',             "$session" ), "$session/sirius-$$.control", 'of the session';
@@ -55,6 +55,7 @@ SKIP: {
         is( ( stat $made )[2] & 0777, oct 700, 'for itself' );
         chmod oct 755, $made or die $!;
         is $own->( '', '' ), undef, 'not if others may look into it';
+        is $@,               "$made is not a directory that this user alone may enter\n", 'and says why';
         rmdir $made or die $!;
         symlink "$session", $made or die $!;
         is $own->( '', '' ), undef, 'nor behind a link';
@@ -112,7 +113,9 @@ subtest 'which is meant' => sub {
         $ENV{SIRIUS_CONTROL} = 'none';
         is $choose->(), "/run/$$", 'none: as if it were not set';
     }
-    is $choose->( pid => 1 ), "no server with the PID 1; there is PID $$ shop.psgi\n", 'another PID';
+    is $choose->( pid => 1 ),
+        "no server with the PID 1 was found (there is PID $$ shop.psgi); if it was started with --control PATH, use that\n",
+        'another PID';
     push @all, { path => '/run/1', pid => 1, uid => $> };
     is $choose->(),
         "there are 2 servers (PID $$ shop.psgi, PID 1): choose one with --pid, or by --control PATH\n",
@@ -120,7 +123,7 @@ subtest 'which is meant' => sub {
     is $choose->( pid => 1 ), '/run/1', 'of which the PID chooses';
     @all = ();
     like $choose->(),           qr/\Ano server found: use --control PATH or set SIRIUS_CONTROL, /, 'none';
-    like $choose->( pid => 1 ), qr/\Ano server with the PID 1\n/, 'none, with a PID';
+    like $choose->( pid => 1 ), qr/\Ano server with the PID 1 was found; if it was/, 'none, with a PID';
 };
 
 ok $place->is_none('none'), 'none';

@@ -38,7 +38,7 @@ my @ROWS = (
             type  => 'string',
             value => 'PATH',
             text  =>
-                'Connect to the control socket at PATH (default: SIRIUS_CONTROL, or the only server that runs)'
+                'Connect to the control socket at PATH (default: SIRIUS_CONTROL, or the only server without --control)'
         },
         {   name  => 'pid',
             type  => 'count',
@@ -295,7 +295,7 @@ With B<publish>: then ends the streams and WebSockets of the channel. Without an
 
 =item B<--control> I<PATH>
 
-Connect to the control socket at I<PATH> (default: the environment variable C<SIRIUS_CONTROL>, or the only server that runs).
+Connect to the control socket at I<PATH> (default: the environment variable C<SIRIUS_CONTROL>, or the only server without --control).
 
 =item B<--format> I<FORMAT>
 

@@ -52,7 +52,7 @@ my @ROWS = (
             type  => 'string',
             value => 'PATH',
             text  =>
-                'Look at the server with this control socket (default: SIRIUS_CONTROL, or the only server that runs)'
+                'Look at the server with this control socket (default: SIRIUS_CONTROL, or the only server without --control)'
         },
         {   name  => 'worker',
             type  => 'string',
@@ -406,7 +406,7 @@ With C<--format html>: show what has grown and shrunk since an earlier profile, 
 
 =item B<--control> I<PATH>
 
-Look at the server with this control socket (default: C<SIRIUS_CONTROL>, or the only server that runs).
+Look at the server with this control socket (default: C<SIRIUS_CONTROL>, or the only server without --control).
 
 =item B<--format> I<FORMAT>
 

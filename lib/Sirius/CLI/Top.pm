@@ -54,7 +54,7 @@ my @ROWS = (
         type  => 'string',
         value => 'ADDRESS',
         text  =>
-            'Connect to the admin port at ADDRESS (default: the first in SIRIUS_ADMIN, or the only server that runs)'
+            'Connect to the admin port at ADDRESS (default: the first in SIRIUS_ADMIN, or the only server without --control)'
     },
     {   name  => 'control',
         type  => 'string',
@@ -389,7 +389,7 @@ clients of the server, everything but printable ASCII is escaped.
 =item B<--admin> I<ADDRESS>
 
 Connect to the address or the URL of the server's C<--admin> (default: the first address in the environment variable
-C<SIRIUS_ADMIN>, or the only server that runs).
+C<SIRIUS_ADMIN>, or the only server without --control).
 
 =item B<--control> I<PATH>
 

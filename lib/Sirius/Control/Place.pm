@@ -42,7 +42,9 @@ sub choose {
     return $its[0]{path} if @its == 1;
     my $list = join ', ', map { $class->words($_) } @its ? @its : @all;
     die "there are @{[ scalar @its ]} servers ($list): choose one with --pid, or by --control PATH\n" if @its;
-    die "no server with the PID $given{pid}" . ( @all ? "; there is $list" : '' ) . "\n"
+    die "no server with the PID $given{pid} was found"
+        . ( @all ? " (there is $list)" : '' )
+        . "; if it was started with --control PATH, use that\n"
         if defined $given{pid};
     die "no server found: use --control PATH or set SIRIUS_CONTROL, as the user of the server or as root\n";
 }
@@ -53,14 +55,15 @@ sub is_none {
     return defined $path && $path eq NONE ? 1 : 0;
 }
 
-# Where a server without --control listens; undef if there is no safe place
+# Where a server without --control listens. Dies with the reason if there is no safe place
 sub own {
     my $class = shift;
     my ($folder) = _folders();
     if ( !defined $folder ) {
         $folder = _fallback();
-        mkdir $folder, oct 700;
-        return if !_is_private($folder);
+        my $error = mkdir( $folder, oct 700 ) ? '' : "$!";
+        die "$folder: $error\n"                                           if !-e $folder && !-l $folder;
+        die "$folder is not a directory that this user alone may enter\n" if !_is_private($folder);
     }
     _tidy($folder);
     return "$folder/sirius-$$.control";
@@ -208,7 +211,7 @@ Whether C<--control> says that there is to be no socket.
 
   my $path = Sirius::Control::Place->own;
 
-The path for this process; undef if there is no safe directory.
+The path for this process. Dies with the reason if there is no safe directory.
 
 =head2 words
 

@@ -439,8 +439,12 @@ sub _open_control {
             ->open( control => sub { Sirius::Control::Server->new( $path, $publisher ) } );
         return;
     }
-    $path = Sirius::Control::Place->own // return;
-    $self->{control} = eval { Sirius::Control::Server->new( $path, $publisher ) };
+    $self->{control} = eval { Sirius::Control::Server->new( Sirius::Control::Place->own, $publisher ) };
+    return if $self->{control};
+    my $error = $@ =~ s/\Asirius: --control //r =~ s/\n\z//r;
+    Sirius::Log->warn(
+              "sirius ctl, top and profile will not find this server, as it has no control socket: $error; "
+            . 'choose another place with --control PATH, or --control none' );
     return;
 }
 

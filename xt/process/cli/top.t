@@ -252,7 +252,7 @@ subtest 'Wrong usage' => sub {
 Usage: sirius top [options]
 
   --admin ADDRESS     Connect to the admin port at ADDRESS (default: the first in SIRIUS_ADMIN, or
-                      the only server that runs)
+                      the only server without --control)
   --control PATH      Connect to the control socket at PATH instead
   --pid PID           Watch the server with this PID
   --interval SECONDS  Ask the server again after this time (default: 2)
