@@ -45,5 +45,7 @@ for my $case (
 }
 like run("$^X -Mblib bin/sirius profile --pid $$"), qr/\A1: .*cannot read the memory .*; that takes Linux/s,
     'sirius profile: says why not';
-is_deeply [ grep { !$before{$_} } glob '/tmp/sirius-*.lobby' ], [], 'nothing is left of its sockets';
+my $used = Sirius::Test::Server::slurp('/proc/net/unix');    # by another server on this machine
+is_deeply [ grep { !$before{$_} && $used !~ /\Q$_\E/ } glob '/tmp/sirius-*.lobby' ], [],
+    'nothing is left of its sockets';
 done_testing;
