@@ -97,9 +97,8 @@ static void *run(void *unused)
         for (size_t i = 1; i < n; i++)
             polled[i] = (struct pollfd){.fd = sights[i - 1].out};
         pthread_mutex_unlock(&lock);
-        int ms = ns < 0 ? -1
-                        : (int)((ns < 3600 * SR_SECOND ? ns : 3600 * SR_SECOND) + SR_MILLISECOND - 1) /
-                              (int)SR_MILLISECOND;
+        int64_t least = ns < 3600 * SR_SECOND ? ns : 3600 * SR_SECOND;
+        int ms = ns < 0 ? -1 : (int)((least + SR_MILLISECOND - 1) / SR_MILLISECOND);
         if (poll(polled, (nfds_t)n, ms) <= 0)
             continue;
         pthread_mutex_lock(&lock);

@@ -44,7 +44,7 @@ bool sr_layout_differs(const char *theirs, char why[SR_LAYOUT_WHY])
     why[0] = '\0';
     for (const char *part = ours; part; part = strchr(part, ',')) {
         part += *part == ',';
-        const char *here, *there;
+        const char *here = NULL, *there = NULL;
         size_t len = strcspn(part, ":"), n = value(ours, part, len, &here);
         size_t m = value(theirs, part, len, &there);
         if (!m || (n == m && memcmp(here, there, n) == 0))

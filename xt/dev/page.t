@@ -121,6 +121,15 @@ subtest 'what may be meant' => sub {
     chdir $here or die $!;
 };
 
+subtest 'a save after a long time has as long to load' => sub {
+    my $dev = Sirius::Test::Dev->start( $GOOD, qw(--load-timeout 2) );
+    sleep 4;
+    $dev->save( 'app.psgi', $GOOD =~ s/good/better/r );
+    ok $dev->answers('better'), 'it is loaded' or diag $dev->log;
+    unlike $dev->log, qr/was not ready within/, 'in its time';
+    $dev->stop;
+};
+
 subtest 'after --load-timeout' => sub {
     my $dev = Sirius::Test::Dev->start( $GOOD, qw(--load-timeout 0.5) );
     $dev->save( 'app.psgi', "sleep 100;\n" );

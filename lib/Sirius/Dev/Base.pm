@@ -53,6 +53,7 @@ sub new {
 sub release {
     my $self = shift;
     $self->{loop}->unwatch( $self->{line} );
+    $self->{child}->begin_again;    # it may have waited for hours
     return $self->{child};
 }
 

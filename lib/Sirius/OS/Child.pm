@@ -29,6 +29,12 @@ sub act {
 
 sub age { return now() - shift->{since} }
 
+sub begin_again {
+    my $self = shift;
+    $self->{since} = now();
+    return;
+}
+
 sub due {
     return map { $_->[0] } values %{ shift->{limits} };
 }
@@ -194,6 +200,12 @@ Does what the limits that have passed say.
 =head2 age
 
 Seconds since it was started.
+
+=head2 begin_again
+
+  $child->begin_again;
+
+What it has done so far was something else: its L</age> counts from now on.
 
 =head2 due
 
