@@ -40,6 +40,7 @@
 #include "net/gate.h"
 #include "net/inotify.h"
 #include "net/memfile.h"
+#include "net/packets.h"
 #include "net/self.h"
 
 #include <signal.h>
@@ -275,6 +276,16 @@ CODE:
     sr_inotify_remove(fd, number);
 
 MODULE = Sirius    PACKAGE = Sirius::OS::Passing
+
+void
+_pair(sirius_class class)
+PPCODE:
+    int fds[2];
+    if (sr_packets_pair(fds) == 0) {
+        EXTEND(SP, 2);
+        mPUSHi(fds[0]);
+        mPUSHi(fds[1]);
+    }
 
 bool
 send(sirius_class class, int line, SV *bytes, ...)

@@ -1,6 +1,6 @@
 #ifndef SIRIUS_PASS_H
 #define SIRIUS_PASS_H
-/* pass: notes with descriptors, over a socket that keeps them apart (SOCK_SEQPACKET). */
+/* pass: notes with descriptors, over a pair that keeps them apart (net/packets.h). */
 #include "sirius.h"
 
 enum { SIRIUS_PASSED_MAX = 4, SIRIUS_PASSED_BYTES = 192 * 1024 };

@@ -6,7 +6,7 @@ use File::Temp ();
 use IO::Handle ();
 use JSON::PP   ();
 use POSIX      ();
-use Socket     qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
+use Sirius::OS::Passing;
 use Test::More;
 use Time::HiRes ();
 use Sirius::Admin::Line;
@@ -143,7 +143,7 @@ APP
 };
 
 subtest 'The line to the supervisor' => sub {
-    socketpair my $own, my $theirs, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC or die $!;
+    my ( $own, $theirs ) = Sirius::OS::Passing->pair or die $!;
     $_->blocking(0) for $own, $theirs;
     my $line    = Sirius::Admin::Line->new($own);
     my $memory  = Sirius::Admin::Memory->new( read => sub { $_[0] == 10 ? 10_000 : undef }, line => $line );

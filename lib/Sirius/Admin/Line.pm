@@ -72,7 +72,7 @@ Sirius::Admin::Line - what the process of the admin port asks the supervisor
 
 =head1 DESCRIPTION
 
-That process has given up its rights, and the supervisor has kept them. The socket is a pair of SOCK_SEQPACKET, and neither end blocks. A
+That process has given up its rights, and the supervisor has kept them. The line is a pair of L<Sirius::OS::Passing>, and neither end blocks. A
 question is a number, a name and words; its answer the same number and a text of at most 128 KiB.
 
 =head1 METHODS

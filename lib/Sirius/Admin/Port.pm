@@ -19,8 +19,8 @@ use Sirius::OS::Child;
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
+use Sirius::OS::Passing;
 use Sirius::OS::Title;
-use Socket qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 
 use constant {
     ASKED    => 0.2,                   # seconds for which an answer to it holds
@@ -152,7 +152,7 @@ sub start {
     my ( $lifeline, $writer ) = @{$self}{qw(lifeline lifeline_writer)};
     $lifeline or pipe $lifeline, $writer or return $self->_no_process("cannot create a pipe: $!");
     $self->_start_edge( $lifeline, $writer ) if !$self->{edge};
-    socketpair my $line, my $theirs, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC
+    my ( $line, $theirs ) = Sirius::OS::Passing->pair
         or return $self->_no_process("cannot create a socket pair: $!");
     my $child = Sirius::OS::Child->fork( sub {
         eval { $self->_become( $lifeline, $theirs ) };

@@ -9,7 +9,7 @@ use POSIX          ();
 use Sirius::Dev::LiveReload;
 use Sirius::OS::Inherit;
 use Sirius::OS::Passing;
-use Socket      qw(AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL PF_UNSPEC SOCK_SEQPACKET);
+use Socket      qw(MSG_DONTWAIT);
 use Time::HiRes qw(time);
 
 my $JSON = JSON::PP->new->ascii;
@@ -58,7 +58,7 @@ sub handle { return shift->{line} }
 
 sub new {
     my $class = shift;
-    socketpair my $line, my $theirs, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC
+    my ( $line, $theirs ) = Sirius::OS::Passing->pair
         or die "cannot create a socket pair: $!\n";
     return bless { clients => [], line => $line, theirs => $theirs }, $class;
 }
@@ -83,7 +83,8 @@ sub _name {
 
 sub _send {
     my ( $client, @event ) = @_;
-    return send $client, Sirius::Dev::LiveReload->event(@event), MSG_DONTWAIT | MSG_NOSIGNAL;
+    local $SIG{PIPE} = 'IGNORE';    # MSG_NOSIGNAL is not everywhere
+    return send $client, Sirius::Dev::LiveReload->event(@event), MSG_DONTWAIT;
 }
 
 1;

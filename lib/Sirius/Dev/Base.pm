@@ -7,7 +7,6 @@ use JSON::PP     ();
 use Scalar::Util qw(weaken);
 use Sirius::OS::Inherit;
 use Sirius::OS::Passing;
-use Socket qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 
 my $JSON = JSON::PP->new->ascii->canonical;
 
@@ -38,7 +37,7 @@ sub line { return shift->{line} }
 # Starts a child that runs the original command until it would load the application. Dies if it cannot
 sub new {
     my ( $class, %args ) = @_;
-    socketpair my $line, my $theirs, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC
+    my ( $line, $theirs ) = Sirius::OS::Passing->pair
         or die "cannot create a socket pair: $!\n";
     my $child = $args{launch}->base( { base => $theirs, %{ $args{handles} } } );
     my $self  = bless { child => $child, line => $line, loop => $args{loop} }, $class;
