@@ -4,6 +4,7 @@
 #endif
 #include "memfile.h"
 
+#include "nosignal.h"
 #include "tempfile.h"
 
 #include <errno.h>
@@ -11,9 +12,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int sr_memfile_new(const char *name)
+static int close_keeping_errno(int fd)
 {
-    return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int err = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = err;
+    return -1;
+}
+
+int sr_memfile_zeros(const char *name, size_t bytes)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    sr_nosignal mask;
+    sr_nosignal_begin(&mask); /* RLIMIT_FSIZE limits files in memory as well */
+    bool sized = fd >= 0 && ftruncate(fd, (off_t)bytes) == 0;
+    sr_nosignal_end(&mask, sized ? 0 : errno);
+    return sized ? fd : close_keeping_errno(fd);
 }
 
 int sr_memfile(const char *name, const struct iovec *iov, int n, bool sealed)
@@ -22,10 +37,6 @@ int sr_memfile(const char *name, const struct iovec *iov, int n, bool sealed)
     if (fd >= 0 && sr_tempfile_put(fd, iov, n, 0, 0) == 0 &&
         (!sealed || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0))
         return fd;
-    int err = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = err;
-    return -1;
+    return close_keeping_errno(fd);
 }
 #endif

@@ -10,7 +10,10 @@
  */
 int sr_memfile(const char *name, const struct iovec *iov, int n, bool sealed);
 
-/* Makes an empty one that can be sealed. A portable build knows no seals. -1 with errno. */
-int sr_memfile_new(const char *name);
+/*
+ * Makes one of `bytes` zeros, to be mapped, which can be sealed. A portable build knows no seals. -1 with errno: EFBIG beyond
+ * RLIMIT_FSIZE, without its signal.
+ */
+int sr_memfile_zeros(const char *name, size_t bytes);
 
 #endif

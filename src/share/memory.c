@@ -4,7 +4,6 @@
 #include "memory.h"
 
 #include "../net/memfile.h"
-#include "../net/nosignal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,12 +17,8 @@
 void *sr_memory_new(const char *name, size_t bytes, int *fd)
 {
     void *at = MAP_FAILED;
-    sr_nosignal mask;
-    *fd = sr_memfile_new(name);
-    sr_nosignal_begin(&mask); /* RLIMIT_FSIZE limits files in memory as well */
-    bool sized = *fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0;
-    sr_nosignal_end(&mask, sized ? 0 : errno);
-    if (sized)
+    *fd = sr_memfile_zeros(name, bytes);
+    if (*fd >= 0)
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
     if (at != MAP_FAILED)
         return at;

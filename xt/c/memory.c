@@ -8,10 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { BYTES = 10000 };
@@ -83,10 +86,52 @@ static void test_failure(void)
     is_int(fd, -1, "and no descriptor");
 }
 
+#ifdef SR_PORTABLE
+enum { LARGE = 1024 * 1024 };
+
+/* Its status: bits of what holds where there is no room in /dev/shm, then in /tmp neither. 0: nothing can be mounted here */
+static int without_room(void)
+{
+    int fd, status = 1;
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", "/dev/shm", "tmpfs", 0, "size=64k") != 0)
+        return 0;
+    char *at = sr_memory_new("test", LARGE, &fd);
+    if (at && memset(at, 1, LARGE))
+        status |= 2;
+    if (mount("none", "/tmp", "tmpfs", 0, "size=64k") != 0)
+        return 0;
+    at = sr_memory_new("test", LARGE, &fd);
+    if (!at && errno == ENOSPC && fd == -1)
+        status |= 4;
+    return status;
+}
+
+static void test_without_room(void)
+{
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(without_room());
+    waitpid(child, &status, 0);
+    if (status == 0) {
+        ok(true, "no room # SKIP no file systems can be mounted here");
+        return;
+    }
+    ok(WIFEXITED(status), "no room: no SIGBUS");
+    ok(WEXITSTATUS(status) & 2, "in /dev/shm: memory of /tmp, all of it");
+    ok(WEXITSTATUS(status) & 4, "nor there: no memory, ENOSPC");
+}
+#endif
+
 int main(void)
 {
     test_sealed(false);
     test_sealed(true);
     test_failure();
+#ifdef SR_PORTABLE
+    test_without_room();
+#endif
     return done_testing();
 }
