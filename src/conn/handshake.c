@@ -3,6 +3,7 @@
 #include "engine.h"
 
 #include "../net/proxyline.h"
+#include "../net/sockets.h"
 #include "client.h"
 #include "deadline.h"
 #include "linger.h"
@@ -68,6 +69,7 @@ static int proxy_header(sr_engine *e, sr_conn *c)
     sr_proxyline line;
     switch (sr_proxyline_feed(&line, sr_bytes_of(e->intake.scratch, (size_t)n))) {
     case SR_PROXYLINE_MORE:
+        sr_sockets_readable_at(c->source.fd, (size_t)n + 1);
         return EAGAIN;
     case SR_PROXYLINE_BAD:
         return EPROTO;
@@ -76,6 +78,7 @@ static int proxy_header(sr_engine *e, sr_conn *c)
     }
     if (recv(c->source.fd, e->intake.scratch, line.len, MSG_DONTWAIT) != (ssize_t)line.len)
         return EPROTO;
+    sr_sockets_readable_at(c->source.fd, 1);
     c->proxy_header = false;
     if (line.named)
         c->peer = line.peer;

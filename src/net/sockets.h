@@ -25,6 +25,12 @@ int sr_sockets_pair(int type, int fds[2]);
 /* Both ends of a pipe, close-on-exec and blocking: the first is read. 0. */
 int sr_sockets_pipe(int fds[2]);
 
+/*
+ * From now on the socket is reported as readable once it has this many bytes, or its end: for one that was looked at and not read,
+ * which a loop that knows no EPOLLET would report at once again. Does nothing on Linux.
+ */
+void sr_sockets_readable_at(int fd, size_t bytes);
+
 /* Sends up to 16 messages. Returns how many were sent before one failed, or -1 if the first has. */
 int sr_sockets_send(int fd, const struct msghdr *messages, unsigned n, int flags);
 

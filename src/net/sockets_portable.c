@@ -47,6 +47,12 @@ int sr_sockets_pipe(int fds[2])
     return 0;
 }
 
+void sr_sockets_readable_at(int fd, size_t bytes)
+{
+    int n = (int)bytes;
+    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &n, sizeof n);
+}
+
 int sr_sockets_send(int fd, const struct msghdr *messages, unsigned n, int flags)
 {
     unsigned sent = 0;

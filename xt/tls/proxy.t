@@ -9,6 +9,7 @@ use Socket          qw(AF_INET6 inet_pton);
 use Test::More;
 use Time::HiRes qw(sleep);
 use Sirius::Test;
+use Sirius::Test::Faults;
 use Sirius::Test::Wire;
 
 my $APP = <<'APP';
@@ -63,6 +64,13 @@ subtest 'in pieces' => sub {
         like join( '', readline $ssl ), qr/\r\n\r\n192\.0\.2\.[78] \d+ https/,
             'is read, and nothing behind it';
     }
+};
+
+subtest 'a part of a header' => sub {
+    my $plain = $server->connect( plain => 1 );
+    $plain->send( substr $V1, 0, 10 );
+    my ($cpu) = Sirius::Test::Faults->load_of( sub { sleep 0.8 }, $server->edges );
+    cmp_ok $cpu, '<', 0.4, 'does not keep the edge busy';
 };
 
 subtest 'what is refused' => sub {
