@@ -70,12 +70,17 @@ sub server {
     my $path
         = eval { Sirius::Control::Place->choose( path => $self->given('control'), pid => $self->given('pid') ) };
     chomp( my $error = $@ );
-    return $path // $self->wrong($error);
+    return $path                                       if defined $path;
+    return $self->fail( $self->unreachable, $error ) if $error =~ /\Ano server/;
+    return $self->wrong($error);                       # there are several
 }
 
 sub summary { return '' }
 
 sub synopsis { return '[options]' }
+
+# The exit status where no server is found
+sub unreachable { return FAILED }
 
 sub wrong {
     my ( $self, $message ) = @_;
@@ -279,7 +284,12 @@ Runs the command and returns the exit status: C<DONE> (0), C<FAILED> (1), C<USAG
 
   my $path = $command->server;
 
-The control socket of the options C<control> and C<pid>, or of the only server; fails if that is not clear (L<Sirius::Control::Place>).
+The control socket of the options C<control> and C<pid>, or of the only server. Fails with the status of L</unreachable> if there is
+none, and with 2 if there are several (L<Sirius::Control::Place>).
+
+=head2 unreachable
+
+The exit status where there is no server: C<FAILED>, or another one of the command.
 
 =head2 wrong
 

@@ -106,6 +106,8 @@ sub summary { return 'Control a running server' }
 
 sub synopsis { return '[options] COMMAND' }
 
+sub unreachable { return $STATUS{unreachable} }
+
 # What is sent, if anything is
 sub _formats {
     my $self = shift;
@@ -335,7 +337,7 @@ Print a summary of commands and options, and exit.
   0   the command has completed, or without --wait was accepted
   1   the server refused the command or failed; the reason is on STDERR, with --json in "error" and "said" on STDOUT
   2   wrong usage
-  3   no server is listening on the socket, or the socket cannot be used
+  3   no server was found or is listening on the socket, or the socket cannot be used
   4   the time of --timeout is over
 
 =head1 METHODS

@@ -424,7 +424,7 @@ Print a summary of the options, and exit.
 =head1 EXIT STATUS
 
   0   done: --once, q, or Ctrl-C on the screen
-  1   no admin port answers at the address, or it stopped answering
+  1   no server was found, no admin port answers at the address, or it stopped answering
   2   wrong usage
 
 While the figures are on the screen, a server that stops answering is asked again, because it may come back.

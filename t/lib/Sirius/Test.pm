@@ -26,7 +26,7 @@ our @EXPORT
     until_true wait_full);
 
 # What somebody has set for a server of his own
-delete @ENV{ grep {/\ASIRIUS_(?!TEST|C_)/} keys %ENV };
+delete @ENV{ 'GRIP_URL', grep {/\ASIRIUS_(?!TEST|C_)/} keys %ENV };
 
 # A path of a socket has at most 107 bytes
 $ENV{TMPDIR} = '/tmp'

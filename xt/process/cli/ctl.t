@@ -484,7 +484,7 @@ SKIP: {
     is_deeply [ ctl( '--pid', $server->pid, qw(stop --wait) ) ], [ 0, "stopped\n", '' ], 'a stop';
     ok !-e $path, 'takes it away';
     ( $status, $out, $error ) = ctl( '--pid', $server->pid, 'status' );
-    is $status, 2, 'then there is none';
+    is $status, 3, 'then there is none';
     like $error, qr/\Asirius ctl: no server with the PID @{[ $server->pid ]}/, 'which it says';
     $server->stop;
     $server = start_server( $APP, qw(--workers 1 --control none) );

@@ -277,7 +277,7 @@ subtest 'A server without an admin port' => sub {
     is + ( top( '--once', '--control', $path ) )[0], 0, '--control';
     $server->stop;
     ( $status, $out, $error ) = top( '--once', '--pid', $server->pid );
-    is $status, 2, 'none';
+    is $status, 1, 'none';
     like $error, qr/\Asirius top: no server with the PID @{[ $server->pid ]}/, 'which it says';
 };
 
