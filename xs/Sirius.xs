@@ -32,6 +32,7 @@
 #include "share/item.h"
 #include "share/layout.h"
 #include "share/lobby.h"
+#include "share/memory.h"
 #include "share/words.h"
 
 #include "base/syscalls.h"
@@ -466,7 +467,7 @@ bell(sirius_class class)
 CODE:
     RETVAL = sr_bell_new();
     if (RETVAL < 0)
-        sirius_not_created(aTHX_ "a bell for an edge", errno, "eventfd2");
+        sirius_not_created(aTHX_ "a bell for an edge", errno, SR_BELL_CALLS);
 OUTPUT:
     RETVAL
 
@@ -563,7 +564,7 @@ new(sirius_class class, UV rows, UV edges = 0)
 CODE:
     sr_scoreboard *s = sr_scoreboard_new((uint32_t)rows, (uint32_t)edges);
     if (!s)
-        sirius_not_created(aTHX_ "the memory that processes share", errno, "memfd_create, mmap");
+        sirius_not_created(aTHX_ "the memory that processes share", errno, SR_MEMORY_CALLS);
     RETVAL = sirius_board_new(aTHX_ s);
 OUTPUT:
     RETVAL

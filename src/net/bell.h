@@ -12,8 +12,10 @@ int sr_bell_new(void);
 
 /* What has rung is taken note of, in an event of it. Not needed where a loop reports each ring once (EPOLLET). */
 #ifdef SR_PORTABLE
+#define SR_BELL_CALLS "mkfifo in /tmp" /* what may have failed, for a message */
 void sr_bell_heard(int fd);
 #else
+#define SR_BELL_CALLS "eventfd2"
 static inline void sr_bell_heard(int fd)
 {
     (void)fd;

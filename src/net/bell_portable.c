@@ -18,7 +18,8 @@ int sr_bell_new(void)
     snprintf(path, sizeof path, "/tmp/sirius-%016llx.bell", number);
     if (mkfifo(path, 0600) != 0)
         return -1;
-    int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC), err = errno;
+    int fd = chmod(path, 0600) == 0 ? open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1,
+        err = errno; /* whatever the umask is */
     unlink(path);
     errno = err;
     return fd;

@@ -111,12 +111,25 @@ static void *run(void *unused)
     return NULL;
 }
 
+static void acquire(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void release(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
 static bool begin(void)
 {
+    static bool hooked;
     pthread_t thread;
     sigset_t all, before;
     if (self == getpid())
         return true;
+    if (!hooked) /* else a child would find the lock held by a thread that it does not have */
+        hooked = pthread_atfork(acquire, release, release) == 0;
     for (int i = 0; i < 2; i++) /* of the process that has forked this one */
         if (wake[i] >= 0)
             close(wake[i]);

@@ -5,14 +5,19 @@
 #include "lobby.h"
 
 #include "../base/random.h"
+#include "../net/sockets.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { SWEPT_MAX = 64, YOUNG = 60 /* s */ };
 
 /* Not TMPDIR, which an application may change. In /tmp nobody but its owner can put another file in the place of one. */
 static const char before[] = "/tmp/sirius-", after[] = ".lobby";
@@ -22,10 +27,34 @@ static void path_of(uint64_t name, char *path, size_t cap)
     snprintf(path, cap, "%s%016llx%s", before, (unsigned long long)name, after);
 }
 
+/* Removes the names of servers that were killed, where nobody listens any more. A young one may be about to be listened at. */
+static void sweep(void)
+{
+    DIR *folder = opendir("/tmp");
+    struct stat st;
+    int left = SWEPT_MAX;
+    for (const struct dirent *it; folder && left > 0 && (it = readdir(folder));) {
+        struct sockaddr_un at = {.sun_family = AF_UNIX};
+        snprintf(at.sun_path, sizeof at.sun_path, "/tmp/%.64s", it->d_name);
+        if (!sr_lobby_name(&at, sizeof at) || lstat(at.sun_path, &st) != 0 || !S_ISSOCK(st.st_mode) ||
+            st.st_uid != geteuid() || time(NULL) - st.st_mtime < YOUNG)
+            continue;
+        int fd = sr_sockets_unix(SR_LOBBY_TYPE);
+        if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) != 0 && errno == ECONNREFUSED)
+            unlink(at.sun_path);
+        if (fd >= 0)
+            close(fd);
+        left--;
+    }
+    if (folder)
+        closedir(folder);
+}
+
 int sr_lobby_bind(int fd)
 {
     struct sockaddr_un at;
     uint64_t name = 0;
+    sweep();
     if (!sr_random(&name, sizeof name))
         return -1;
     socklen_t len = sr_lobby_address(name | 1, &at);

@@ -9,6 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#ifdef SR_PORTABLE
+#define SR_MEMORY_CALLS "a file in /dev/shm or /tmp, mmap" /* what may have failed, for a message */
+#else
+#define SR_MEMORY_CALLS "memfd_create, mmap"
+#endif
+
 /* Makes `bytes` bytes of zeros. The name is for /proc/PID/maps. */
 void *sr_memory_new(const char *name, size_t bytes, int *fd);
 

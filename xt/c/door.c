@@ -3,12 +3,15 @@
 #define _GNU_SOURCE
 #endif
 #include "share/door.h"
+#include "share/lobby.h"
 
 #include "tap.h"
 
 #include <errno.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,6 +54,49 @@ static void a_note_waits(void)
     close(line);
     is_int(sr_door_admit(lobby, &line), EAGAIN, "nobody else is there");
 }
+
+#ifdef SR_PORTABLE
+/* A socket with the name of a lobby, as old as that */
+static int named(const char *path, int age, bool listens)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct timeval times[2];
+    int fd = socket(AF_UNIX, SR_LOBBY_TYPE, 0);
+    strcpy(at.sun_path, path);
+    if (bind(fd, (struct sockaddr *)&at, sizeof at) != 0 || (listens && listen(fd, 8) != 0))
+        return -1;
+    gettimeofday(&times[0], NULL);
+    times[0].tv_sec -= age;
+    times[1] = times[0];
+    utimes(path, times);
+    if (!listens)
+        close(fd);
+    return fd;
+}
+
+/* Of servers that were killed */
+static void swept(void)
+{
+    char paths[4][64];
+    static const char *const names[] = {"1", "2", "3", "no"};
+    for (int i = 0; i < 4; i++)
+        snprintf(paths[i], sizeof paths[i], "/tmp/sirius-%llx%s.lobby", (unsigned long long)name, names[i]);
+    int listening = named(paths[2], 1000, true), own;
+    ok(named(paths[0], 1000, false) >= 0 && named(paths[1], 0, false) >= 0 && listening >= 0 &&
+           named(paths[3], 1000, false) >= 0,
+       "sockets with names of lobbies");
+    ok(sr_door_lobby(&own) == 0, "a new lobby");
+    ok(access(paths[0], F_OK) != 0, "removes one where nobody listens any more");
+    ok(access(paths[1], F_OK) == 0, "but a young one is left");
+    ok(access(paths[2], F_OK) == 0, "and one where somebody does");
+    ok(access(paths[3], F_OK) == 0, "and one of another name");
+    sr_lobby_remove(sr_door_name(own));
+    close(own);
+    close(listening);
+    for (int i = 0; i < 4; i++)
+        unlink(paths[i]);
+}
+#endif
 
 static void shut_down(void)
 {
@@ -118,6 +164,9 @@ int main(void)
     shut_down();
     strangers();
     full();
+#ifdef SR_PORTABLE
+    swept();
+#endif
     ok(sr_door_pair(pair) == 0 && sr_door_name(pair[0]) == 0, "a pair is no lobby");
     close(lobby);
     is_int(sr_door_enter(name, &line), ECONNREFUSED, "a lobby that is closed refuses");

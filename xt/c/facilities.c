@@ -22,6 +22,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,8 +49,10 @@ static bool waits(int fd)
 
 static void bells(void)
 {
+    mode_t mask = umask(0377);
     int bell = sr_bell_new();
     uint64_t one = 1;
+    umask(mask);
     ok(is_private(bell) && !waits(bell), "a bell: close-on-exec, does not block");
     ok(!is_readable(bell, 0), "has not rung");
     for (int i = 0; i < 3; i++)
@@ -66,6 +69,27 @@ static void bells(void)
     ok(!is_readable(bell, 0), "and is heard once");
 #endif
     close(bell);
+}
+
+/* Each has timers of its own, whenever it was forked */
+static void timers_of_children(void)
+{
+    int set = 0, heard = 0, timer = sr_timerfd_open();
+    for (; set < 200; set++) {
+        int status = 1;
+        sr_timerfd_set(timer, sr_clock_monotonic() + 100000); /* its thread is at work */
+        pid_t child = fork();
+        if (!child) {
+            alarm(LONG_MS / 1000);
+            int own = sr_timerfd_open();
+            sr_timerfd_set(own, 1);
+            _exit(is_readable(own, LONG_MS) ? 0 : 2);
+        }
+        waitpid(child, &status, 0);
+        heard += status == 0;
+    }
+    is_int(heard, set, "as are those of children");
+    close(timer);
 }
 
 static void timers(void)
@@ -88,6 +112,8 @@ static void timers(void)
     sr_timerfd_set(timer, sr_clock_monotonic() + 20 * SR_MILLISECOND);
     sr_timerfd_set(timer, 0);
     ok(!is_readable(timer, 60), "not when it is off");
+    sr_timerfd_set(timer, sr_clock_monotonic() + 2200 * SR_MILLISECOND);
+    ok(!is_readable(timer, 1000) && is_readable(timer, LONG_MS), "one of more ns than an int has");
     close(timer);
     close(other);
 }
@@ -109,6 +135,18 @@ static void signals(void)
     ok(!sr_signalfd_next(fd, &signal, &pid), "once");
     waitpid(child, NULL, 0);
     close(fd);
+}
+
+/* As the header of the PROXY protocol is, before TLS */
+static void looked_at(int fd, int peer)
+{
+    char bytes[8];
+    ok(send(peer, "PRO", 3, 0) == 3 && is_readable(fd, LONG_MS), "it sends three bytes");
+    sr_sockets_readable_at(fd, 4);
+    is_int(is_readable(fd, 50), ON_LINUX, "which a loop without edges does not report again");
+    ok(send(peer, "X", 1, 0) == 1 && is_readable(fd, LONG_MS), "but with one more");
+    sr_sockets_readable_at(fd, 1);
+    is_int(recv(fd, bytes, 4, 0), 4, "they are read");
 }
 
 static void sockets(void)
@@ -138,6 +176,7 @@ static void sockets(void)
            !waits(fd) && from.sin_family == AF_INET,
        "is accepted, and does not block");
     is_int(sr_hangup(fd), 0, "its peer is there");
+    looked_at(fd, client);
     is_int(write(client, "abc", 3), 3, "writes");
     ok(is_readable(fd, LONG_MS) && sr_hangup(fd) == 0, "and is there still");
     is_int(read(fd, bytes, sizeof bytes), 3, "its bytes are read");
@@ -201,6 +240,7 @@ int main(void)
 {
     bells();
     timers();
+    timers_of_children();
     signals();
     sockets();
     files();
