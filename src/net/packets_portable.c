@@ -56,7 +56,8 @@ static bool send_rest(int end, const char *at, size_t len)
 
 int sr_packets_send(int end, const void *at, size_t len, const int *fds, int n_fds)
 {
-    char first[1024]; /* the length and what there is room for: this much is sent whole or not at all (SO_SNDLOWAT) */
+    char first
+        [1024]; /* the length and what there is room for: this much is sent whole or not at all (SO_SNDLOWAT) */
     uint32_t head = (uint32_t)len;
     size_t some = len < sizeof first - sizeof head ? len : sizeof first - sizeof head;
     memcpy(first, &head, sizeof head);

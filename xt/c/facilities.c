@@ -75,7 +75,7 @@ static void bells(void)
 static void timers_of_children(void)
 {
     int set = 0, heard = 0, timer = sr_timerfd_open();
-    for (; set < 200; set++) {
+    for (; set < 200 && heard == set; set++) {
         int status = 1;
         sr_timerfd_set(timer, sr_clock_monotonic() + 100000); /* its thread is at work */
         pid_t child = fork();
@@ -88,7 +88,7 @@ static void timers_of_children(void)
         waitpid(child, &status, 0);
         heard += status == 0;
     }
-    is_int(heard, set, "as are those of children");
+    is_int(heard, 200, "children have timers of their own");
     close(timer);
 }
 

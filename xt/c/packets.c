@@ -91,7 +91,8 @@ static void full(void)
     while (receive(sizeof got, fds, &n) == 100)
         received++;
     is_int(received, sent, "as many are received as were sent");
-    ok(sr_packets_send(ends[0], "x", 1, NULL, 0) == 0 && receive(sizeof got, fds, &n) == 1, "and then the next one");
+    ok(sr_packets_send(ends[0], "x", 1, NULL, 0) == 0 && receive(sizeof got, fds, &n) == 1,
+       "and then the next one");
 }
 
 static void end(void)

@@ -17,7 +17,7 @@ system( 'cp', '-r', qw(bin lib src xs Makefile.PL), "$dir/" ) == 0 or die 'cp';
 
 sub hide {
     my ( $header, $text ) = @_;
-    unlink glob "$dir/old/*/*";
+    unlink glob "$dir/old/*/* $dir/old/*.h";
     open my $out, '>', "$dir/old/$header" or die $!;
     print {$out} $text;
     close $out or die $!;
@@ -64,6 +64,16 @@ like configured("$^X Makefile.PL $package"), qr/\A[1-9].*^HTTP2=1: there is no l
     'as has the package';
 like slurp('deploy/debian/control'), qr/^Build-Depends:.*?\n +libnghttp2-dev,\n/ms,
     'which needs it for the build';
+hide(@OPENSSL);
+
+# What cannot be is refused
+hide( 'seccomp.h', "#error none\n" );
+like configured("$^X Makefile.PL SECCOMP=1"), qr/\A[1-9].*\bSECCOMP=1: there is no libseccomp/ms,
+    'so does a filter of system calls';
+like configured("$^X Makefile.PL PORTABLE=1 SECCOMP=1"),
+    qr/\A[1-9].*\bSECCOMP=1: a portable build has no filter/ms,
+    'which is only for Linux';
+like configured("$^X Makefile.PL TLS=yes"), qr/\A[1-9]\d*: TLS=yes: use TLS=1 or TLS=0$/m, 'another value';
 hide(@OPENSSL);
 
 my ($words) = slurp('deploy/debian/rules') =~ /^\tdh_auto_configure -- (.+)$/m;

@@ -70,9 +70,9 @@ sub server {
     my $path
         = eval { Sirius::Control::Place->choose( path => $self->given('control'), pid => $self->given('pid') ) };
     chomp( my $error = $@ );
-    return $path                                       if defined $path;
+    return $path                                     if defined $path;
     return $self->fail( $self->unreachable, $error ) if $error =~ /\Ano server/;
-    return $self->wrong($error);                       # there are several
+    return $self->wrong($error);    # there are several
 }
 
 sub summary { return '' }

@@ -36,8 +36,8 @@ sub line { return shift->{line} }
 
 # Starts a child that runs the original command until it would load the application. Dies if it cannot
 sub new {
-    my ( $class, %args ) = @_;
-    my ( $line, $theirs ) = Sirius::OS::Passing->pair
+    my ( $class, %args )   = @_;
+    my ( $line,  $theirs ) = Sirius::OS::Passing->pair
         or die "cannot create a socket pair: $!\n";
     my $child = $args{launch}->base( { base => $theirs, %{ $args{handles} } } );
     my $self  = bless { child => $child, line => $line, loop => $args{loop} }, $class;

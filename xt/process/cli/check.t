@@ -40,6 +40,8 @@ sub run_check {
             POSIX::setgid($gid);
             POSIX::setuid($uid);
             exec @program, @args;
+        } elsif ( $how->{no_proc} ) {
+            exec 'unshare', '-m', 'sh', '-c', 'umount -l /proc && exec "$0" "$@"', @program, @args;
         } elsif ( $how->{program} ) {
             exec @program, @args;
         }
@@ -77,6 +79,12 @@ subtest 'All is well' => sub {
     like $out,   qr/^no problem found\n\z/m,                                   'the last line';
     ( $status, $out ) = run_check( {}, '--quiet', @LISTEN, app($FINE) );
     is "$status $out", '0 ', '--quiet';
+SKIP: {
+        skip 'file systems cannot be unmounted here', 1
+            if system 'unshare -m umount -l /proc >/dev/null 2>&1';
+        ( $status, $out ) = run_check( { no_proc => 1 }, @LISTEN, app($FINE) );
+        like $out, qr/^ok: app\.psgi loads in .*^no problem found\n\z/ms, 'without /proc';
+    }
 
     for my $kind (
         [ 'delayed',  q(sub { my $e = shift; sub { $_[0]->([ 200, [], ['x'] ]) } }) ],

@@ -5,6 +5,7 @@ use warnings;
 
 use File::Basename      qw(basename dirname);
 use File::Spec          ();
+use File::Temp          ();
 use POSIX               ();
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
@@ -29,9 +30,13 @@ sub check {
         "the application file $file does not exist: name it as the last argument, or with --app")
         if defined $file && $file =~ /[.]|\W/ && !-e $file;
     $self->{file} = $file;
-    open $self->{out}, '+>>', undef or return $report->error("cannot create a temporary file: $!");
-    open $self->{printed}, '<', '/proc/self/fd/' . fileno $self->{out}
+    my $temp = eval { File::Temp->new( TMPDIR => 1 ) };
+    return $report->error( 'cannot create a temporary file: ' . $@ =~ s/ at \S+ line .*//sr ) if !$temp;
+    open $self->{out}, '>>', $temp->filename
+        or return $report->error("cannot write to a temporary file: $!");
+    open $self->{printed}, '<', $temp->filename
         or return $report->error("cannot read a temporary file: $!");
+    undef $temp;    # and with it the name
     pipe my $read, my $write or return $report->error("cannot create a pipe: $!");
     my $child = Sirius::OS::Child->fork(
         sub {
@@ -227,11 +232,12 @@ sub _load {
         $self->error( "$self->{name}: " . $@ =~ s/\Asirius: //r );
         return;
     }
+    my $memory = Sirius::OS::Proc->resident($$);
     $self->ok(
-        sprintf '%s loads in %s, and the process has %s then',
+        sprintf '%s loads in %s%s',
         $self->{name},
         Sirius::Base::Text->duration( now() - $began ),
-        Sirius::Base::Text->bytes( Sirius::OS::Proc->resident($$) )
+        $memory ? ', and the process has ' . Sirius::Base::Text->bytes($memory) . ' then' : q()
     );
     Sirius::CLI::Check::Shared->check( $self, before => \@before ) if $runner->{loader} ne 'Delayed';
     return $app;
