@@ -132,8 +132,12 @@ subtest 'Idle costs nothing' => sub {
         open my $in, '<', "/proc/$server/status" or die $!;
         return join '', grep {/ctxt/} <$in>;
     };
-    my $before = $switches->();
-    sleep 1;
+    my $before;
+    for ( 1 .. 10 ) {    # what belongs to the start may still come where others are at work
+        $before = $switches->();
+        sleep 1;
+        last if $switches->() eq $before;
+    }
     is $switches->(), $before, 'not once awake';
     ended('TERM');
 };
