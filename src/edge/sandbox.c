@@ -301,7 +301,9 @@ int sr_sandbox_calls(const sr_sandbox *s)
     if (!err)
         err = -seccomp_load(filter);
     seccomp_release(filter);
+#ifdef __GLIBC__    /* others have no such call */
     malloc_trim(0); /* it has needed 300 KiB for a moment */
+#endif
     if (err == EINVAL && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
         return ENOSYS;                  /* a kernel or an emulator without */
     return err == EFAULT ? EPERM : err; /* where a filter refuses the call with which the library asks */
