@@ -90,6 +90,13 @@ static bool add_converted(sr_logtime *t, const struct tm *tm, char letter)
     return sr_buffer_add(&t->text, out, strftime(out, sizeof out, format, tm));
 }
 
+/* %k and %l: extensions that musl does not have */
+static bool add_hour(sr_logtime *t, int hour)
+{
+    char out[] = {hour < 10 ? ' ' : (char)('0' + hour / 10), (char)('0' + hour % 10)};
+    return sr_buffer_add(&t->text, out, sizeof out);
+}
+
 static bool add_second(sr_logtime *t)
 {
     char out[24];
@@ -124,6 +131,10 @@ static bool add_conversion(sr_logtime *t, const conversion *c, const struct tm *
         return add(t, months[tm->tm_mon]);
     case 'c':
         return add_format(t, SR_BYTES("%a %b %e %H:%M:%S %Y"), tm);
+    case 'k':
+        return add_hour(t, tm->tm_hour);
+    case 'l':
+        return add_hour(t, tm->tm_hour % 12 ? tm->tm_hour % 12 : 12);
     case 'n':
         return add(t, "\n");
     case 'N':

@@ -19,7 +19,7 @@ static void standard(void)
         for (size_t i = 0; letters[i] && same; i++) {
             char format[] = {'%', letters[i], 0}, want[200];
 #ifndef __GLIBC__
-            if (letters[i] == 'P') /* musl has none */
+            if (strchr("klP", letters[i])) /* musl has none */
                 continue;
 #endif
             sr_logtime t;
@@ -53,6 +53,10 @@ static void own(void)
         {"%s.%9N", -1, "-1.999999999"},
         {"%:z %z", 0, "+03:30 +0330"},
         {"%Ex %Oy", 0, "01/01/70 70"},
+        {"%k|%l|%P", 0, " 3| 3|am"},
+        {"%k|%l|%P", 30600 * 1000000000LL, "12|12|pm"},
+        {"%k|%l|%P", 43200 * 1000000000LL, "15| 3|pm"},
+        {"%k|%l|%P", 73800 * 1000000000LL, " 0|12|am"},
         {"", 0, ""},
         {"no time", 0, "no time"},
     };
