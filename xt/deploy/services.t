@@ -68,7 +68,7 @@ subtest 'the commands of the unit' => sub {
 };
 
 subtest 'the container' => sub {
-    my $text   = deployed('container/Containerfile') =~ s/\\\n//gr;
+    my $text = deployed('container/Containerfile') =~ s/\\\n//gr;
     like $text, qr/^[#] +podman build --format docker /m, 'podman is told the format that has a HEALTHCHECK';
     my @images = grep {/^ENTRYPOINT /m} split /^(?=FROM )/m, $text;
     is scalar @images, 2, 'two images';
