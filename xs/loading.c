@@ -10,14 +10,15 @@
  */
 #include "loading.h"
 
+#include "base/clock.h"
 #include "place.h"
+#include "share/futex.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const int STOPS[] = {SIGINT, SIGQUIT, SIGTERM};
@@ -26,12 +27,10 @@ static const int NOTED[] = {SIGHUP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2};
 static struct {
     pid_t pid; /* the process that loads; 0: none does */
     pthread_t thread;
-    bool watched; /* the thread was started */
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool over; /* protected by the lock */
+    bool watched;          /* the thread was started */
+    _Atomic uint32_t over; /* 0, or 1; the thread sleeps on it */
     double limit, soon;
-    struct timespec began;
+    int64_t began; /* as sr_clock_monotonic */
     int stopped_status;
     volatile sig_atomic_t noted[NSIG];
     struct { /* of each noted signal; written by its handler only, in which all signals are blocked */
@@ -56,19 +55,10 @@ static void say(const char *text, size_t len)
 
 static bool wait_until(double seconds)
 {
-    struct timespec until = loading.began;
-    until.tv_sec += (time_t)seconds;
-    until.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_mutex_lock(&loading.lock);
-    while (!loading.over && pthread_cond_timedwait(&loading.wake, &loading.lock, &until) != ETIMEDOUT)
-        ;
-    bool over = loading.over;
-    pthread_mutex_unlock(&loading.lock);
-    return over;
+    int64_t until = loading.began + (int64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9), left;
+    while (!atomic_load(&loading.over) && (left = until - sr_clock_monotonic()) > 0)
+        sr_futex_wait(&loading.over, 0, left);
+    return atomic_load(&loading.over);
 }
 
 /*
@@ -132,6 +122,16 @@ static void note(int sig, siginfo_t *info, void *context)
     loading.noted[sig] = 1;
 }
 
+/* Of a signal without a PID: whether the kernel itself has sent it, as for Ctrl-C. On macOS nobody else is without one. */
+static bool of_kernel(const siginfo_t *info)
+{
+#ifdef SI_KERNEL
+    return info->si_code == SI_KERNEL;
+#else
+    return info->si_pid == 0;
+#endif
+}
+
 static void stop(int sig, siginfo_t *info, void *context)
 {
     char text[160], pid[24], *at = pid + sizeof pid; /* snprintf is not safe in a signal handler */
@@ -153,7 +153,7 @@ static void stop(int sig, siginfo_t *info, void *context)
             *--at = (char)('0' + n % 10);
         ADD(" from PID ", 10);
         ADD(at, (size_t)(pid + sizeof pid - at));
-    } else if (info->si_code == SI_KERNEL) {
+    } else if (of_kernel(info)) {
         ADD(" from the terminal", 18);
     } else {
         ADD(" from outside this container", 28);
@@ -186,18 +186,17 @@ void sirius_loading_begin(pTHX_ double limit, double soon, int stopped_status)
 {
     struct sigaction how = {.sa_flags = SA_SIGINFO | SA_RESTART};
     pthread_attr_t attr;
-    pthread_condattr_t clock;
     sigset_t all, before;
     memset((void *)loading.noted, 0, sizeof loading.noted);
 #ifdef MULTIPLICITY
     loading.perl = aTHX;
 #endif
     loading.pid = getpid();
-    loading.over = false;
+    atomic_store(&loading.over, 0);
     loading.limit = limit;
     loading.soon = soon;
     loading.stopped_status = stopped_status;
-    clock_gettime(CLOCK_MONOTONIC, &loading.began);
+    loading.began = sr_clock_monotonic();
 
     sigfillset(&how.sa_mask);
     how.sa_sigaction = stop;
@@ -207,11 +206,6 @@ void sirius_loading_begin(pTHX_ double limit, double soon, int stopped_status)
     for (size_t i = 0; i < sizeof NOTED / sizeof *NOTED; i++)
         heed(NOTED[i], &how);
 
-    pthread_mutex_init(&loading.lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&loading.wake, &clock);
-    pthread_condattr_destroy(&clock);
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 128 << 10);
     sigfillset(&all);
@@ -228,10 +222,8 @@ AV *sirius_loading_end(pTHX)
     if (!loading.pid)
         return noted;
     if (loading.pid == getpid() && loading.watched) { /* a forked child does not have the thread */
-        pthread_mutex_lock(&loading.lock);
-        loading.over = true;
-        pthread_cond_signal(&loading.wake);
-        pthread_mutex_unlock(&loading.lock);
+        atomic_store(&loading.over, 1);
+        sr_futex_wake(&loading.over);
         pthread_join(loading.thread, NULL);
     }
     for (size_t i = 0; i < sizeof STOPS / sizeof *STOPS; i++)

@@ -6,12 +6,13 @@ use warnings;
 use Sirius::Base::Text;
 use Sirius::OS::Proc;
 
-# si_code of a signal that the kernel itself has sent, as for Ctrl-C and for a terminal that is closed
-use constant SI_KERNEL => 0x80;
+# si_code of a signal that the kernel itself has sent, as for Ctrl-C and for a terminal that is closed. macOS has none, and there no
+# process is without a PID
+use constant SI_KERNEL => $^O eq 'freebsd' ? 0x10000 : $^O eq 'darwin' ? 0 : 0x80;
 
 sub words {
     my ( $class, $pid, $uid, $code ) = @_;
-    return ( $code || 0 ) == SI_KERNEL ? 'from the terminal' : 'from outside this container' if !$pid;
+    return defined $code && $code == SI_KERNEL ? 'from the terminal' : 'from outside this container' if !$pid;
     my $name = Sirius::OS::Proc->name($pid);
     my $user = getpwuid $uid;
     return
