@@ -7,8 +7,9 @@ use Errno               qw(EAGAIN ECONNREFUSED EINTR ENOENT);
 use Fcntl               qw(F_SETFL O_NONBLOCK);
 use JSON::PP            ();
 use Sirius::Base::Clock qw(now);
+use Sirius::OS::Peer;
 use Sirius::OS::Proc;
-use Socket      qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
+use Socket      qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM pack_sockaddr_un);
 use Time::HiRes qw(sleep);
 
 use constant {
@@ -146,11 +147,8 @@ sub _send {
 # Sends the request and returns the server's line
 sub _talk {
     my ( $self, $request ) = @_;
-    my $fh   = $self->_connect;
-    my $cred = getsockopt $fh, SOL_SOCKET, SO_PEERCRED;
-
-    # 0: the process is not visible, as from another container
-    my $pid = defined $cred ? ( unpack 'L3', $cred )[0] : 0;
+    my $fh = $self->_connect;
+    my ($pid) = ( Sirius::OS::Peer->of($fh), 0 );    # 0: not visible, as from another container
     $self->{server} = [ $pid, Sirius::OS::Proc->born($pid) ];
 
     # The request fits the socket's buffer. A server that refuses it may have closed already, and given its

@@ -7,8 +7,9 @@ use Errno      qw(ECONNREFUSED);
 use Fcntl      qw(F_SETFL O_NONBLOCK);
 use File::Spec ();
 use Sirius::Base::Text;
+use Sirius::OS::Peer;
 use Sirius::OS::Proc;
-use Socket qw(AF_UNIX SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
+use Socket qw(AF_UNIX SOCK_STREAM pack_sockaddr_un);
 
 use constant {
     ACCEPTS    => 0x10000,    # of linux/net.h
@@ -87,8 +88,8 @@ sub _asked {
     fcntl $fh, F_SETFL, O_NONBLOCK;
     connect $fh, pack_sockaddr_un($path)
         or return $!{EAGAIN} ? 0 : $! + 0;    # its queue may be full
-    my $cred = getsockopt $fh, SOL_SOCKET, SO_PEERCRED;
-    return 0, defined $cred ? ( unpack 'L3', $cred )[0] : 0;
+    my ($pid) = ( Sirius::OS::Peer->of($fh), 0 );
+    return 0, $pid;
 }
 
 # For users without a folder of their own that lasts as long as the machine runs

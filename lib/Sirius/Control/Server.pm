@@ -14,15 +14,16 @@ use Sirius::Listen::Unix;
 use Sirius::Log ();
 use Sirius::OS::Inherit;
 use Sirius::OS::Origin;
-use Socket qw(MSG_NOSIGNAL SOL_SOCKET SO_PEERCRED);
+use Sirius::OS::Peer;
+use Socket qw(MSG_NOSIGNAL);
 
 use constant {
     BACKLOG     => 64,
-    CLIENTS_MAX => 64,    # connections at a time
-    KEPT_MAX    => 256,   # bytes of a request that an exec may interrupt: the environment holds 128 KiB
-    PAUSE       => 0.1,   # seconds in which nobody is accepted when there is no descriptor
+    CLIENTS_MAX => 64,     # connections at a time
+    KEPT_MAX    => 256,    # bytes of a request that an exec may interrupt: the environment holds 128 KiB
+    PAUSE       => 0.1,    # seconds in which nobody is accepted when there is no descriptor
     PATH_MAX    => 99,    # bytes of sun_path without its NUL, less the longest ".PID" of Sirius::Listen::Unix
-    REQUEST_MAX => 65536, # bytes
+    REQUEST_MAX => 65536,                                 # bytes
 };
 
 my %COMMANDS = map { $_ => 1 } qw(channels figures profile reload status stop workers);
@@ -255,11 +256,10 @@ sub _pause {
     return;
 }
 
-# PID and user ID of the other end, as the kernel knows them (struct ucred: pid, uid, gid)
+# PID and user ID of the other end, as the kernel knows them
 sub _peer {
-    my $fh   = shift;
-    my $cred = getsockopt $fh, SOL_SOCKET, SO_PEERCRED;
-    return defined $cred ? ( unpack 'L3', $cred )[ 0, 1 ] : ( 0, 2**32 - 1 );
+    my ( $pid, $uid ) = Sirius::OS::Peer->of(shift);
+    return defined $pid ? ( $pid, $uid ) : ( 0, 2**32 - 1 );
 }
 
 sub _prepare {
