@@ -14,8 +14,8 @@ use Time::HiRes qw(sleep);
 
 use constant {
     LOOK     => 0.02,    # seconds between two checks whether a process is gone, or its queue has room
-    PATH_MAX => 107,     # bytes of sun_path without its NUL
-    TRIES    => 3,       # a server that becomes a new program drops requests that are not complete
+    PATH_MAX => $^O eq 'linux' ? 107 : 103,    # bytes of sun_path without its NUL
+    TRIES    => 3,    # a server that becomes a new program drops requests that are not complete
 };
 
 sub ask {

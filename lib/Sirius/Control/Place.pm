@@ -15,7 +15,8 @@ use constant {
     ACCEPTS    => 0x10000,    # of linux/net.h
     FOLDER_MAX => 76,         # bytes, so that the path of a socket is short enough, also before a rename
     NONE       => 'none',     # instead of a path: no socket
-    STALE_MAX  => 64,         # sockets that servers which were killed have left behind, removed at a start
+    PATH_MAX   => $^O eq 'linux' ? 107 : 103,    # bytes of sun_path without its NUL
+    STALE_MAX  => 64,    # sockets that servers which were killed have left behind, removed at a start
 };
 
 # Servers that this user may control, by their sockets in the usual places: of each the path, the PID and the user
@@ -83,7 +84,7 @@ sub words {
 # Why nobody can be asked there; else 0 and who would answer, as far as the kernel knows: anybody may choose a name
 sub _asked {
     my $path = shift;
-    return 'the path is too long' if length $path > 107;
+    return 'the path is too long' if length $path > PATH_MAX;
     socket my $fh, AF_UNIX, SOCK_STREAM, 0 or return $! + 0;
     fcntl $fh, F_SETFL, O_NONBLOCK;
     connect $fh, pack_sockaddr_un($path)

@@ -22,7 +22,7 @@ use constant {
     CLIENTS_MAX => 64,     # connections at a time
     KEPT_MAX    => 256,    # bytes of a request that an exec may interrupt: the environment holds 128 KiB
     PAUSE       => 0.1,    # seconds in which nobody is accepted when there is no descriptor
-    PATH_MAX    => 99,    # bytes of sun_path without its NUL, less the longest ".PID" of Sirius::Listen::Unix
+    PATH_MAX    => Sirius::Listen::Unix->PATH_MAX - 8,    # less the longest ".PID" of that
     REQUEST_MAX => 65536,                                 # bytes
 };
 

@@ -13,8 +13,8 @@ use Socket      qw(AF_UNIX SOCK_STREAM pack_sockaddr_un);
 use Time::HiRes qw(sleep);
 
 use constant {
-    LOCK_PATIENCE => 2,      # seconds; the lock is held for less than a millisecond
-    PATH_MAX      => 107,    # bytes of sun_path without its NUL
+    LOCK_PATIENCE => 2,                             # seconds; the lock is held for less than a millisecond
+    PATH_MAX      => $^O eq 'linux' ? 107 : 103,    # bytes of sun_path without its NUL
 };
 
 sub handle { return shift->{fh} }
