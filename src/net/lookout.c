@@ -70,12 +70,17 @@ static int64_t look(void)
     return next;
 }
 
-/* Those whose other end was closed are of no use. Asked again, as a number that was polled without the lock may be another pipe now. */
+/*
+ * Those whose other end was closed are of no use. Asked again, as a number that was polled without the lock may be another pipe now, and
+ * by POLLOUT: poll(2) of macOS says nothing about a descriptor of which it is asked nothing.
+ */
 static void drop_closed(void)
 {
-    for (size_t i = n_sights; i-- > 0;)
-        if (poll(&(struct pollfd){.fd = sights[i].out}, 1, 0) > 0)
+    for (size_t i = n_sights; i-- > 0;) {
+        struct pollfd p = {.fd = sights[i].out, .events = POLLOUT};
+        if (poll(&p, 1, 0) > 0 && p.revents & (POLLERR | POLLHUP | POLLNVAL))
             forget(i);
+    }
 }
 
 static void *run(void *unused)
@@ -173,6 +178,7 @@ static int add(pid_t pid)
             ends[i] = sr_descriptors_above(ends[i]);
             fcntl(ends[i], F_SETFL, O_NONBLOCK);
         }
+        drop_closed();                      /* on macOS nothing else makes the thread look */
         for (size_t i = n_sights; i-- > 0;) /* it was closed, and the thread has not looked yet */
             if (sights[i].in == ends[0])
                 forget(i);
