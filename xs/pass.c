@@ -1,8 +1,6 @@
 /* pass: notes with descriptors between two processes of the server. */
 #include "pass.h"
 
-#include "net/packets.h"
-
 bool sirius_send(pTHX_ int line, SV *bytes, const int *fds, int n)
 {
     STRLEN len;

@@ -3,7 +3,9 @@
 /* pass: notes with descriptors, over a pair that keeps them apart (net/packets.h). */
 #include "sirius.h"
 
-enum { SIRIUS_PASSED_MAX = 4, SIRIUS_PASSED_BYTES = 192 * 1024 };
+#include "net/packets.h"
+
+enum { SIRIUS_PASSED_MAX = 4, SIRIUS_PASSED_BYTES = SR_PACKETS_MAX };
 
 /* False with errno: it was not sent. Does not wait for room where the socket does not block. */
 bool sirius_send(pTHX_ int line, SV *bytes, const int *fds, int n);

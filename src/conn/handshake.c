@@ -2,6 +2,7 @@
 
 #include "engine.h"
 
+#include "../net/hangup.h"
 #include "../net/proxyline.h"
 #include "../net/sockets.h"
 #include "client.h"
@@ -69,6 +70,8 @@ static int proxy_header(sr_engine *e, sr_conn *c)
     sr_proxyline line;
     switch (sr_proxyline_feed(&line, sr_bytes_of(e->intake.scratch, (size_t)n))) {
     case SR_PROXYLINE_MORE:
+        if (sr_hangup(c->source.fd)) /* nothing more will come */
+            return ECONNRESET;
         sr_sockets_readable_at(c->source.fd, (size_t)n + 1);
         return EAGAIN;
     case SR_PROXYLINE_BAD:

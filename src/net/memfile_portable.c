@@ -45,15 +45,16 @@ static int put(int fd, const struct iovec *iov, int n, size_t zeros)
 
 static int make(const char *name, const struct iovec *iov, int n, size_t zeros)
 {
+    int err = 0;
     for (size_t i = 0; i < FOLDERS; i++) {
         int fd = new_in(folders[i], name);
         if (fd >= 0 && put(fd, iov, n, zeros) == 0)
             return fd;
-        int err = errno;
+        err = err == ENOSPC ? err : errno; /* which says best what to do */
         if (fd >= 0)
             close(fd);
-        errno = err;
     }
+    errno = err;
     return -1;
 }
 

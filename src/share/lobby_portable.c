@@ -65,7 +65,7 @@ int sr_lobby_bind(int fd)
 
 uint64_t sr_lobby_name(const struct sockaddr_un *at, socklen_t len)
 {
-    char *end, path[sizeof at->sun_path + 1] = "";
+    char path[sizeof at->sun_path + 1] = "";
     size_t bytes =
         len > offsetof(struct sockaddr_un, sun_path) ? len - offsetof(struct sockaddr_un, sun_path) : 0;
     if (at->sun_family != AF_UNIX || bytes > sizeof at->sun_path)
@@ -73,8 +73,10 @@ uint64_t sr_lobby_name(const struct sockaddr_un *at, socklen_t len)
     memcpy(path, at->sun_path, bytes);
     if (strncmp(path, before, sizeof before - 1) != 0)
         return 0;
-    uint64_t name = strtoull(path + sizeof before - 1, &end, 16);
-    return strcmp(end, after) == 0 ? name : 0;
+    uint64_t name = strtoull(path + sizeof before - 1, NULL, 16);
+    char own[sizeof path];
+    path_of(name, own, sizeof own);
+    return strcmp(path, own) == 0 ? name : 0; /* another way to write it is no name */
 }
 
 socklen_t sr_lobby_address(uint64_t name, struct sockaddr_un *at)

@@ -78,9 +78,10 @@ static int named(const char *path, int age, bool listens)
 static void swept(void)
 {
     char paths[4][64];
-    static const char *const names[] = {"1", "2", "3", "no"};
-    for (int i = 0; i < 4; i++)
-        snprintf(paths[i], sizeof paths[i], "/tmp/sirius-%llx%s.lobby", (unsigned long long)name, names[i]);
+    for (unsigned i = 0; i < 4; i++)
+        snprintf(paths[i], sizeof paths[i],
+                 i < 3 ? "/tmp/sirius-%016llx.lobby" : "/tmp/sirius-+%015llx.lobby",
+                 (unsigned long long)(i < 3 ? name ^ (i + 1) : name >> 8));
     int listening = named(paths[2], 1000, true), own;
     ok(named(paths[0], 1000, false) >= 0 && named(paths[1], 0, false) >= 0 && listening >= 0 &&
            named(paths[3], 1000, false) >= 0,

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LONG = 192 * 1024, ROOM = 4 };
+enum { LONG = SR_PACKETS_MAX, ROOM = 4 };
 
 static int ends[2];
 static char text[LONG], got[LONG + 1];
@@ -107,25 +107,50 @@ static void end(void)
 }
 
 #ifdef SR_PORTABLE
-/* A sender that is stopped, or ends, in the middle of a message */
+/* A sender that has stopped, or ends, in the middle of a message. Nobody waits for it */
 static void cut(void)
 {
     int fds[ROOM], n;
-    char part[] = "\x64\0\0\0half", begun[] = "\x64\0";
+    char half[] = "\5\0\0\0one", rest[] = "..", begun[] = "\5\0", wrong[] = "\0\0\0\1";
     open_pair();
     unblock(ends[1]);
-    ok(write(ends[0], part, sizeof part - 1) == sizeof part - 1, "part of a message");
-    is_int(receive(sizeof got, fds, &n), 0, "is the end of the line");
-    ok(sr_packets_send(ends[0], "x", 1, NULL, 0) < 0 && errno == EPIPE, "at both ends");
+    ok(write(ends[0], half, sizeof half - 1) > 0 && receive(sizeof got, fds, &n) < 0 && errno == EAGAIN,
+       "part of a message");
+    ok(write(ends[0], rest, 2) == 2, "and the rest");
+    is_int(receive(sizeof got, fds, &n), 5, "are received together");
+    ok(write(ends[0], begun, 2) == 2 && receive(sizeof got, fds, &n) < 0 && errno == EAGAIN,
+       "part of a length");
     close(ends[0]);
+    is_int(receive(sizeof got, fds, &n), 0, "and nothing more: the end");
     close(ends[1]);
     open_pair();
-    ok(write(ends[0], begun, 2) == 2, "part of a length");
-    is_int(receive(sizeof got, fds, &n), 0, "is so, too");
+    unblock(ends[1]);
+    ok(write(ends[0], wrong, 4) == 4 && receive(sizeof got, fds, &n) == 0,
+       "a length that cannot be: the end");
+    ok(sr_packets_send(ends[0], "x", 1, NULL, 0) < 0 && errno == EPIPE, "at both ends");
     close(ends[0]);
     close(ends[1]);
 }
 #endif
+
+/* To one that does not read: nothing is sent in part, and nobody waits */
+static void stopped(void)
+{
+    int fds[ROOM], n, sent = 0, received = 0;
+    open_pair();
+    unblock(ends[0]);
+    unblock(ends[1]);
+    while (sent < 100 && sr_packets_send(ends[0], text, LONG, NULL, 0) == 0)
+        sent++;
+    ok(sent > 0 && sent < 100 && errno == EAGAIN, "the longest has room, some more have not");
+    while (receive(sizeof got, fds, &n) == LONG && memcmp(got, text, LONG) == 0)
+        received++;
+    is_int(received, sent, "those that were sent are received");
+    ok(sr_packets_send(ends[0], text, LONG, NULL, 0) == 0 && receive(sizeof got, fds, &n) == LONG,
+       "and the next one");
+    close(ends[0]);
+    close(ends[1]);
+}
 
 int main(void)
 {
@@ -134,6 +159,7 @@ int main(void)
     long_ones();
     full();
     end();
+    stopped();
 #ifdef SR_PORTABLE
     cut();
 #endif

@@ -71,6 +71,9 @@ subtest 'a part of a header' => sub {
     $plain->send( substr $V1, 0, 10 );
     my ($cpu) = Sirius::Test::Faults->load_of( sub { sleep 0.8 }, $server->edges );
     cmp_ok $cpu, '<', 0.4, 'does not keep the edge busy';
+    shutdown $plain->socket, 1;    # SHUT_WR
+    ($cpu) = Sirius::Test::Faults->load_of( sub { sleep 0.8 }, $server->edges );
+    cmp_ok $cpu, '<', 0.4, 'nor if nothing more will come';
 };
 
 subtest 'what is refused' => sub {
