@@ -10,10 +10,12 @@ use Scalar::Util qw(weaken);
 use Sirius::Base::Backoff;
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
+use Sirius::Edge::Shared;
 use Sirius::Log ();
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Invocation;
 use Sirius::OS::Proc;
+use Sirius::OS::Reaper;
 use Sirius::Process::SlowLog;
 
 use constant {
@@ -350,6 +352,10 @@ sub _end_orphans {
     my $self = shift;
     my @new  = grep { !defined $self->{late_orphans}{$_} } $self->orphans;
     kill TERM => @new;
+
+    # Those that nobody adopts, as on macOS, are not found: they begin no request any more
+    Sirius::Edge::Shared->hold( fileno $self->{sleepers}, $self->current->number - 1 )
+        if $self->current && !Sirius::OS::Reaper->adopt;
     return $self->_limit_orphans( now() + $self->{conf}{graceful_timeout} + LATE );
 }
 
