@@ -3,6 +3,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../../t/lib";
+use File::Path  qw(make_path);
 use File::Temp  ();
 use Time::HiRes qw(time);
 use Test::More;
@@ -54,12 +55,14 @@ for my $case (
 {
     my ( $name, $static, @args ) = @$case;
     my $app = "sub { [ 200, [ 'Content-Type' => 'text/html' ], ['$styled'] ] }";
+    make_path("$folder/public/css");
+    spew( "$folder/public/css/s.css", 'body { color: rgb(0, 0, 255) }' );
+    utime time - 3600, time - 3600, "$folder/public/css/s.css" or die $!;
     $dev = Sirius::Test::Dev->start(
         $static ? "$static $app };\n" : "$app\n",
-        { folder => $folder, files => { 'public/css/s.css' => 'body { color: rgb(0, 0, 255) }' } },
+        { folder => $folder, files => {} },
         qw(--workers 1 --live-reload), @args
     );
-    utime time - 3600, time - 3600, "$folder/public/css/s.css" or die $!;
     $browser->open( 'http://' . $dev->address . '/', width => 800, height => 600 );
     my $color = sub {
         my $want = shift;
