@@ -161,10 +161,9 @@ int sr_loop_remove(sr_loop *l, sr_source *s)
 static uint32_t events_of(const struct sr_loop_table *t, int i)
 {
     short now = t->fds[i].revents;
+    /* On macOS: the peer has ended its side, and what it has sent is still to be read */
     if (!SR_HANGUP_BY_POLL && now & POLLIN)
-        now =
-            (short)(now &
-                    ~POLLHUP); /* on macOS: the peer has ended its side, and what it has sent is still to be read */
+        now = (short)(now & ~POLLHUP);
     uint32_t events = (now & POLLIN ? EPOLLIN : 0u) | (now & POLLOUT ? EPOLLOUT : 0u) |
                       (now & POLLERR ? EPOLLERR : 0u) | (now & POLLHUP ? EPOLLHUP : 0u);
     bool ended = SR_HANGUP_BY_POLL ? now & POLLRDHUP

@@ -1,13 +1,16 @@
 #ifdef SR_PORTABLE
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POLLRDHUP */
+#endif
 #include "packets.h"
 
 #include "descriptors.h"
+#include "hangup.h"
 #include "passing.h"
 #include "sockets.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -94,12 +97,6 @@ int sr_packets_send(int end, const void *at, size_t len, const int *fds, int n_f
     return sent ? 0 : -1;
 }
 
-static bool is_over(int end)
-{
-    struct pollfd p = {.fd = end, .events = POLLIN};
-    return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR | POLLNVAL);
-}
-
 /* Of an end that does not wait. 1: the next message is there, whole; 0: none will come; -1: EAGAIN. */
 static int is_whole(int end)
 {
@@ -113,7 +110,7 @@ static int is_whole(int end)
         sr_sockets_readable_at(end, 1);
         return 1;
     }
-    if (head > SR_PACKETS_MAX || is_over(end)) {
+    if (head > SR_PACKETS_MAX || sr_hangup(end)) {
         lost(end);
         return 0;
     }

@@ -7,6 +7,7 @@ use Errno               qw(EAGAIN ECONNREFUSED EINTR ENOENT);
 use Fcntl               qw(F_SETFL O_NONBLOCK);
 use JSON::PP            ();
 use Sirius::Base::Clock qw(now);
+use Sirius::Listen::Unix;
 use Sirius::OS::Peer;
 use Sirius::OS::Proc;
 use Socket      qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM pack_sockaddr_un);
@@ -14,7 +15,7 @@ use Time::HiRes qw(sleep);
 
 use constant {
     LOOK     => 0.02,    # seconds between two checks whether a process is gone, or its queue has room
-    PATH_MAX => $^O eq 'linux' ? 107 : 103,    # bytes of sun_path without its NUL
+    PATH_MAX => Sirius::Listen::Unix->PATH_MAX,    # bytes of sun_path without its NUL
     TRIES    => 3,    # a server that becomes a new program drops requests that are not complete
 };
 

@@ -7,6 +7,7 @@ use Errno      qw(ECONNREFUSED);
 use Fcntl      qw(F_SETFL O_NONBLOCK);
 use File::Spec ();
 use Sirius::Base::Text;
+use Sirius::Listen::Unix;
 use Sirius::OS::Peer;
 use Sirius::OS::Proc;
 use Socket qw(AF_UNIX SOCK_STREAM pack_sockaddr_un);
@@ -15,7 +16,7 @@ use constant {
     ACCEPTS    => 0x10000,    # of linux/net.h
     FOLDER_MAX => 76,         # bytes, so that the path of a socket is short enough, also before a rename
     NONE       => 'none',     # instead of a path: no socket
-    PATH_MAX   => $^O eq 'linux' ? 107 : 103,    # bytes of sun_path without its NUL
+    PATH_MAX   => Sirius::Listen::Unix->PATH_MAX,    # bytes of sun_path without its NUL
     STALE_MAX  => 64,    # sockets that servers which were killed have left behind, removed at a start
 };
 
