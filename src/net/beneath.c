@@ -3,6 +3,8 @@
 #endif
 #include "beneath.h"
 
+#include "descriptors.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -76,13 +78,7 @@ bool sr_beneath_whole(int folder)
 int sr_beneath_folder(const char *path)
 {
     int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0 && faccessat(fd, ".", X_OK, 0) != 0) {
-        int err = errno;
-        close(fd);
-        errno = err;
-        return -1;
-    }
-    return fd;
+    return fd >= 0 && faccessat(fd, ".", X_OK, 0) != 0 ? sr_descriptors_failed(fd) : fd;
 }
 
 static bool is_name(const char *at, size_t len)

@@ -1,5 +1,6 @@
 #include "descriptors.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -12,6 +13,15 @@ enum {
     UNKNOWN = 1024, /* what the kernel starts with */
     HIGH = 1024,    /* more than applications have open; the kernel needs 16 KiB for such a table */
 };
+
+int sr_descriptors_failed(int fd)
+{
+    int err = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = err;
+    return -1;
+}
 
 uint64_t sr_descriptors_raise(void)
 {

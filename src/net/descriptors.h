@@ -23,6 +23,9 @@ int sr_descriptors_lowest(int open);
  */
 void sr_descriptors_discard(int fd);
 
+/* Closes `fd`, unless it is -1, behind a call that failed: errno stays. Returns -1. Any thread. */
+int sr_descriptors_failed(int fd);
+
 /*
  * Returns `fd`, or a copy of it above 2 if it took the place of STDIN, STDOUT or STDERR, which an application
  * may have closed: what libraries print must not go to a client or into a file. For everything that is opened

@@ -59,10 +59,7 @@ int sr_lease_take(int fd, pid_t holder, int signal)
     /* the signal first: SIGIO, which is the default, would end a process */
     if (tells(leased, holder, signal) && fcntl(leased, F_SETLEASE, F_RDLCK) == 0)
         return leased;
-    int err = errno;
-    close(leased);
-    errno = err;
-    return -1;
+    return sr_descriptors_failed(leased);
 }
 
 bool sr_lease_claim(int fd, int signal)

@@ -4,6 +4,7 @@
 #endif
 #include "memfile.h"
 
+#include "descriptors.h"
 #include "nosignal.h"
 #include "tempfile.h"
 
@@ -12,15 +13,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static int close_keeping_errno(int fd)
-{
-    int err = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = err;
-    return -1;
-}
-
 int sr_memfile_zeros(const char *name, size_t bytes)
 {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -28,7 +20,7 @@ int sr_memfile_zeros(const char *name, size_t bytes)
     sr_nosignal_begin(&mask); /* RLIMIT_FSIZE limits files in memory as well */
     bool sized = fd >= 0 && ftruncate(fd, (off_t)bytes) == 0;
     sr_nosignal_end(&mask, sized ? 0 : errno);
-    return sized ? fd : close_keeping_errno(fd);
+    return sized ? fd : sr_descriptors_failed(fd);
 }
 
 int sr_memfile(const char *name, const struct iovec *iov, int n, bool sealed)
@@ -37,6 +29,6 @@ int sr_memfile(const char *name, const struct iovec *iov, int n, bool sealed)
     if (fd >= 0 && sr_tempfile_put(fd, iov, n, 0, 0) == 0 &&
         (!sealed || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0))
         return fd;
-    return close_keeping_errno(fd);
+    return sr_descriptors_failed(fd);
 }
 #endif

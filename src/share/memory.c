@@ -3,9 +3,9 @@
 #endif
 #include "memory.h"
 
+#include "../net/descriptors.h"
 #include "../net/memfile.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,11 +22,7 @@ void *sr_memory_new(const char *name, size_t bytes, int *fd)
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
     if (at != MAP_FAILED)
         return at;
-    int err = errno;
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-    errno = err;
+    *fd = sr_descriptors_failed(*fd);
     return NULL;
 }
 

@@ -1,5 +1,6 @@
 #include "scoreboard.h"
 
+#include "../net/descriptors.h"
 #include "memory.h"
 #include "sequence.h"
 
@@ -10,13 +11,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static void close_keeping_errno(int fd)
-{
-    int err = errno;
-    close(fd);
-    errno = err;
-}
 
 static void *map(int fd, size_t size, int rights)
 {
@@ -62,7 +56,7 @@ sr_scoreboard *sr_scoreboard_new(uint32_t slots, uint32_t edges)
     sr_scoreboard *s = shared ? handle(shared, slots, edges, fd) : NULL;
     if (!s) {
         if (shared)
-            close_keeping_errno(fd);
+            sr_descriptors_failed(fd);
         return NULL;
     }
     sr_memory_seal(fd, false);

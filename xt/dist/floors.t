@@ -46,7 +46,7 @@ my %ORDER = (
         'date method status token coding condition range fold priority response page started target traced forwarded grip',
     http1 => 'chunked write framing head ownhead',
     net   =>
-        'beneath bell descriptors passing gate hangup inotify nosignal peer sockets packets lookout pidfd self sendfile signalfd beside cidr lease loop needed proxyline tempfile memfile timerfd unsent',
+        'bell descriptors beneath passing gate hangup inotify nosignal peer sockets packets lookout pidfd self sendfile signalfd beside cidr lease loop needed proxyline tempfile memfile timerfd unsent',
     share =>
         'counters exceptions paths futex lobby door facts layout memory sleepers ring scoreboard queue item',
     log       => 'syslog sink outlet text time format parse values',
