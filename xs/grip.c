@@ -5,9 +5,14 @@
 #include "http/grip.h"
 #include "http/token.h"
 
-sirius_grip *sirius_grip_new(void)
+sirius_grip *sirius_grip_new(sr_bytes channel)
 {
-    return calloc(1, sizeof(sirius_grip));
+    sirius_grip *g = calloc(1, sizeof *g + channel.len);
+    if (g && channel.len)
+        memcpy(g->channel, channel.at, channel.len);
+    if (g)
+        g->channel_len = channel.len;
+    return g;
 }
 
 void sirius_grip_free(sirius_grip *g)
@@ -31,11 +36,18 @@ static bool of_bytes(sr_bytes name)
            is(name, SR_BYTES("repr-digest")) || is(name, SR_BYTES("digest"));
 }
 
-static bool has_any(sr_bytes head)
+/* Whether the value of Grip-Channel begins with the only channel that is held. */
+static bool names(const sirius_grip *g, sr_bytes value)
+{
+    return value.len > g->channel_len && memcmp(value.at, g->channel, g->channel_len) == 0 &&
+           value.at[g->channel_len] == ';';
+}
+
+static bool concerns(const sirius_grip *g, sr_bytes head)
 {
     sr_bytes name, value;
     while (sr_response_next(&head, &name, &value))
-        if (sr_grip_is(name))
+        if (g->channel_len ? is(name, SR_BYTES("grip-channel")) && names(g, value) : sr_grip_is(name))
             return true;
     return false;
 }
@@ -78,7 +90,7 @@ const char *sirius_grip_take(sirius *s)
     sirius_grip *g = s->grip;
     const sr_response *r = &s->turn.wire.response;
     sr_grip said;
-    if (!has_any(sr_buffer_bytes(&s->head)))
+    if (!concerns(g, sr_buffer_bytes(&s->head)))
         return NULL;
     if (!split(g, sr_buffer_bytes(&s->head)))
         return "out of memory";

@@ -8,7 +8,8 @@ bool sirius_publish(pTHX_ SV *packed)
     STRLEN len;
     const char *at = SvPVbyte(packed, len);
     sirius *s = sirius_current;
-    if (!s || !s->grip || sirius_forked(s) || !pthread_equal(pthread_self(), s->thread))
+    if (!s || !s->grip || s->grip->channel_len || sirius_forked(s) ||
+        !pthread_equal(pthread_self(), s->thread))
         return false;
 #ifdef MULTIPLICITY
     if (aTHX != s->owner)

@@ -109,6 +109,21 @@ void sirius_free(pTHX_ sirius *s)
     free(s);
 }
 
+/* Without "hold", "hold_channel" is the only one that is held. */
+static void hold_open(pTHX_ sirius *s, HV *hv)
+{
+    SV **hold = hv_fetchs(hv, "hold", 0), **only = hv_fetchs(hv, "hold_channel", 0);
+    STRLEN len = 0;
+    const char *channel = "";
+    if (!hold || !SvTRUE(*hold)) {
+        if (!only || !SvOK(*only))
+            return;
+        channel = SvPVbyte(*only, len);
+    }
+    if (!(s->grip = sirius_grip_new(sr_bytes_of(channel, len))))
+        croak("Sirius::Worker::RequestLoop->new: out of memory");
+}
+
 SV *sirius_new(pTHX_ HV *hv)
 {
     static bool watching_forks;
@@ -133,9 +148,7 @@ SV *sirius_new(pTHX_ HV *hv)
     sirius_ending_open(&s->ending, max_requests, soon_requests, number(aTHX_ hv, "max_rss"));
     if (log && SvROK(*log) && SvTYPE(SvRV(*log)) == SVt_PVHV)
         sirius_accesslog_open(aTHX_ s, (HV *)SvRV(*log));
-    SV **hold = hv_fetchs(hv, "hold", 0);
-    if (hold && SvTRUE(*hold) && !(s->grip = sirius_grip_new()))
-        croak("Sirius::Worker::RequestLoop->new: out of memory");
+    hold_open(aTHX_ s, hv);
     listen_all(aTHX_ hv, s);
     sirius_work_open(aTHX_ s, (int)SvIV(conf(aTHX_ hv, "sleepers")), row,
                      (uint32_t)number(aTHX_ hv, "generation"));

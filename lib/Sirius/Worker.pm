@@ -266,8 +266,8 @@ sub _loop_conf {
     return {
         access_log => $self->{access_log} && $self->{access_log}->for_worker,
         edge       => $self->{beside}     && defined $self->{beside}->pidfd ? $self->{beside}->pidfd : -1,
-        hold       => $self->{conf}{hold},
-        listeners  => [ map { [ $_->family, $_->name, $_->port, $_->is_tls ] } @{ $self->{listeners} } ],
+        ( map { $_ => $self->{conf}{$_} } qw(hold hold_channel) ),
+        listeners => [ map { [ $_->family, $_->name, $_->port, $_->is_tls ] } @{ $self->{listeners} } ],
         $self->_max_requests,
         generation   => $self->{generation}                             || 0,
         max_rss      => $self->{multiprocess} && $self->{conf}{max_rss} || 0,

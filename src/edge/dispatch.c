@@ -180,7 +180,7 @@ static __attribute__((noinline)) bool in_lane(sr_edge *ed, sr_task *task)
 static bool answered(sr_edge *ed, sr_task *task)
 {
     return (!task->exchange->conn->transport && sr_plain_answer(ed, task)) ||
-           (ed->live && sr_upgrade_answer(ed, task)) ||
+           (ed->holds_all && sr_upgrade_answer(ed, task)) ||
            (ed->answer.mounts && sr_files_answer(ed, ed->answer.mounts, task)) ||
            (ed->lanes && in_lane(ed, task));
 }

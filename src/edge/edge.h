@@ -247,6 +247,7 @@ typedef struct sr_edge {
     struct sr_websockets *websockets; /* NULL: there are none */
     const char *paths;                /* of --websocket, with spaces between them; NULL: all */
     struct sr_live *live;             /* NULL: nothing is held */
+    bool holds_all;                   /* --hold: what applications leave here */
     struct sr_log *log;               /* NULL: there is no access log */
     struct sr_lanes *lanes;           /* NULL: there are no lanes */
     bool keeps;                       /* there is one of these: an entry has more to give back */

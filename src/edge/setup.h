@@ -19,6 +19,14 @@
 
 #include <sys/types.h>
 
+/* Which responses may be left with the edge */
+typedef enum sr_holds {
+    SR_HOLDS_NONE,
+    SR_HOLDS_ALL, /* --hold */
+    SR_HOLDS_OWN, /* those of the server itself (--live-reload); what clients and applications say means nothing */
+    SR_HOLDS_KINDS,
+} sr_holds;
+
 /* HTTP/2 over TLS */
 typedef enum sr_http2 {
     SR_HTTP2_OFF,
@@ -62,7 +70,7 @@ typedef struct sr_setup {
     uint8_t http2;      /* sr_http2 */
     sr_lanerules lanes; /* of --lane */
     char *websocket;    /* of --websocket: paths with spaces between them, or "off"; NULL: all paths; owned */
-    bool hold;          /* applications may leave responses with the edge */
+    uint8_t hold;       /* sr_holds */
     sr_mounts *mounts;  /* of --static; NULL: none; owned */
     sr_mounts *webroot; /* of --acme-webroot, one folder; NULL: none; owned */
     bool strict;    /* one of these folders that can't be opened is an error; otherwise it is tried again */

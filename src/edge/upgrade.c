@@ -50,7 +50,8 @@ static void crowded(void *with, const sr_websocket *ws)
 
 int sr_upgrade_open(sr_edge *ed, const sr_setup *s)
 {
-    if (!ed->live || (s->websocket && strcmp(s->websocket, "off") == 0))
+    ed->holds_all = s->hold == SR_HOLDS_ALL;
+    if (!ed->holds_all || (s->websocket && strcmp(s->websocket, "off") == 0))
         return 0;
     if (!(ed->websockets = sr_websockets_new(ed->engine, ed->live)))
         return ENOMEM;

@@ -50,7 +50,7 @@
     X("request-id-header",      name,       id_field,                    0,                         option)           \
     X("https-redirect",         number,     redirects,                   1,                         made)             \
     X("https-port",             number,     https_port,                  UINT16_MAX,                made)             \
-    X("hold",                   number,     hold,                        1,                         onoff)            \
+    X("hold",                   number,     hold,                        SR_HOLDS_KINDS - 1,        made)             \
     X("hold-buffer",            number,     config.hold_buffer,          INT64_MAX,                 option)           \
     X("websocket",              copy,       websocket,                   0,                         made)             \
     X("websocket-max-message",  number,     config.websocket_max,        SR_HEAD_MAX,               option)           \

@@ -7,6 +7,7 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Dev;
+use Sirius::Test::EventSource;
 
 sub app { return qq(sub { [ 200, [ 'Content-Type', 'text/plain' ], ['$_[0]'] ] }\n) }
 
@@ -115,13 +116,13 @@ subtest 'a style sheet of --static: the edge has it at once, and the application
         '--static',
         "/old=$folder/public/a,max-age=1d"
     );
-    my $pid  = $dev->ask('GET /')->body;
-    my $page = $dev->connect;
-    $page->send( request( sprintf 'GET /__sirius/live?%d', 1000 * time ) );
+    my $pid     = $dev->ask('GET /')->body;
+    my $page    = Sirius::Test::EventSource->new( $dev, sprintf '/__sirius/live?%d', 1000 * time );
     my $is_told = sub {
         my ( $event, $what ) = @_;
-        my $said = '';
-        ok until_true( 30, sub { ( $said .= $page->some( 1, 0.05 ) ) =~ $event } ), $what or diag $said;
+        ok $page->hears($event), $what or diag $page->said;
+        my $said = $page->said;
+        $page->forget;
         return $said;
     };
     my $again = qr/event: generation\ndata: again \d/;

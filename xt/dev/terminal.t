@@ -8,6 +8,7 @@ use POSIX ();
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Dev;
+use Sirius::Test::EventSource;
 use Sirius::Test::HTTP2;
 use Sirius::Test::Terminal;
 
@@ -32,6 +33,8 @@ sub {
         open my $fh, '<', \'<html><body>from a handle</body></html>' or die;
         return [ 200, [ @$html, 'Content-Length' => 39 ], $fh ];
     }
+    return [ 200, [ 'Grip-Hold' => 'stream', 'Grip-Channel' => 'news' ], ['x'] ] if $path eq '/grip';
+    return [ 200, [], [ eval { require Sirius::Channel; Sirius::Channel->publish( news => 'x' ) } // $@ ] ] if $path eq '/publish';
     return [ 200, [ 'Content-Type' => 'text/plain' ], ['text'] ];
 };
 APP
@@ -105,11 +108,22 @@ subtest 'the terminal is closed' => sub {
     is $?, 0, 'the server ends when it is told to';
 };
 
-subtest '--live-reload with --enable-http2' => sub {
-    my $dev = Sirius::Test::Dev->start( $PAGE, qw(--workers 1 --live-reload --enable-http2) );
-    ok $dev->wait_log(qr/--enable-http2 has no effect: with --live-reload /), 'it is said';
-    my $raw = Sirius::Test::HTTP2->new( $dev->address )->greet;
-    like $raw->receive(10), qr{\AHTTP/1[.]1 505 }, 'and pages have connections of their own';
+subtest '--live-reload over HTTP/2' => sub {
+    my $dev  = Sirius::Test::Dev->start( $PAGE, qw(--workers 1 --live-reload), @Sirius::Test::HTTP2::LISTEN );
+    my $page = Sirius::Test::HTTP2->new( $dev->address );
+    my $said = '';
+    my $told = sub {
+        my $number = shift;
+        return until_true( 20,
+            sub { $said .= $page->receive(0.1) // ''; ( () = $said =~ /^data: \S+$/mg ) >= $number } );
+    };
+    ok $dev->wait_log(qr/ready after/), 'the server is ready';
+    my %field = ( ':method' => 'GET', ':path' => '/__sirius/live', ':scheme' => 'http', ':authority' => 'a' );
+    $page->send( $page->preface
+            . $page->make( 'HEADERS', 5, 1, $page->fields( map { $_ => $field{$_} } sort keys %field ) ) );
+    ok $told->(1), 'a page is a stream of its connection';
+    $dev->save( 'app.psgi', "# new\n$PAGE" );
+    ok $told->(2), 'and is told of new code';
     $dev->stop;
 };
 
@@ -133,27 +147,27 @@ subtest '--live-reload' => sub {
     is $dev->ask('HEAD /list')->header('Content-Length'), length $list->body, 'HEAD: the same';
     like $dev->ask('GET /__sirius/live.js?1')->header('Content-Type'), qr{javascript}, 'the script';
 
-    my @pages = map { $dev->connect } 1 .. 3;
-    $_->send( request('GET /__sirius/live') ) for @pages;
-    my $told = qr/text\/event-stream.*event: generation\ndata: ([\w.]+)\n\n/s;
-    my %heard;
+    my @pages = map { Sirius::Test::EventSource->new( $dev, '/__sirius/live' ) } 1 .. 3;
     my $hears = sub {
-        my ( $page, $pattern ) = @_;
-        return until_true( 20, sub { $heard{$page} .= $page->some( 1, 0.1 ); $heard{$page} =~ $pattern } );
+        my ( $page, $number ) = @_;
+        return $page->hears( sub { shift->data >= $number } );
     };
-    ok $hears->( $_, $told ), 'an open page' for @pages;
-    is $dev->ask('GET /')->body, 'text', 'occupies no worker';
+    ok $hears->( $_, 1 ), 'an open page' for @pages;
+    like $pages[0]->said,   qr{\r\nContent-Type: text/event-stream\r\n}, 'is a stream of events';
+    unlike $pages[0]->said, qr/grip/i,                                   'which the edge holds';
+    is $dev->ask('GET /')->body, 'text', 'and occupies no worker';
     $dev->save( 'app.psgi', "die 'broken';\n" );
-    ok $hears->( $_, qr/(?:^data: .*?){2}\n\n\z/ms ), 'is told of broken code' for @pages;
+    ok $hears->( $_, 2 ), 'is told of broken code' for @pages;
     like $dev->ask( 'GET /', 'Accept: text/html' )->body, $script, 'whose page has the script, too';
     $dev->save( 'app.psgi', $PAGE );
-    ok $hears->( $_, qr/(?:^data: .*?){3}\n\n\z/ms ), 'and of good code' for @pages;
-    my @ids = $heard{ $pages[0] } =~ /^data: (\S+)$/mg;
-    is scalar keys %{ { map { $_ => 1 } @ids } }, 3, 'by different names';
+    ok $hears->( $_, 3 ), 'and of good code' for @pages;
+    is scalar $_->data, 3, 'by different names' for @pages;
     unlike $dev->log, qr/__sirius/, 'nothing of it is in the log';
     is $dev->ask( 'GET /__sirius/live', 'Sec-Fetch-Site: cross-site' )->status, 403,
         'not for pages of others';
-    is $dev->ask('POST /__sirius/live')->status, 405, 'only for GET';
+    is $dev->ask('POST /__sirius/live')->status,       405,    'only for GET';
+    is $dev->ask('GET /grip')->header('Grip-Channel'), 'news', 'without --hold nothing else is held';
+    like $dev->ask('GET /publish')->body, qr/start it with --hold/, 'and nothing can be published';
     $dev->stop;
 };
 

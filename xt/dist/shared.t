@@ -23,6 +23,8 @@ my @NUMBERS = (
     [ 'Sirius/Edge/Place.pm', qr/\bTERM => (\d+)/, 'SR_EDGE_STOP' ],
     [ 'Sirius/Edge/Place.pm', qr/\bINT => (\d+)/, 'SR_EDGE_STOP_NOW' ],
     [ 'Sirius/Edge/Place.pm', qr/\bUSR1 => (\d+)/, 'SR_EDGE_CLOSE' ],
+    [ 'Sirius/Edge/Setup.pm', qr/%HOLD = .*all => (\d+)/, 'SR_HOLDS_ALL' ],
+    [ 'Sirius/Edge/Setup.pm', qr/%HOLD = .*own => (\d+)/, 'SR_HOLDS_OWN' ],
     [ 'Sirius/Edge/Setup.pm', qr/%INFORMATIONAL = .*direct => (\d+)/, 'SR_INFORMATIONAL_DIRECT' ],
     [ 'Sirius/Edge/Setup.pm', qr/%INFORMATIONAL = .*on => (\d+)/, 'SR_INFORMATIONAL_ON' ],
     [ 'Sirius/Edge/Setup.pm', qr/%INFORMATIONAL = .*off => (\d+)/, 'SR_INFORMATIONAL_OFF' ],

@@ -349,7 +349,6 @@ subtest 'Without effect beside others' => sub {
         [ 'spawn-interval'         => qr/--workers 0 no worker is started/,    @alone, spawn_interval => 1 ],
         [ 'enable-http2'           => qr/no address of --listen ends with ",tls"/, http2 => 1 ],
         [ 'enable-http2'           => qr/those with ",h2c" speak HTTP\/2 without it/, listen => ':80,h2c', http2 => 1 ],
-        [ 'enable-http2'           => qr/--live-reload a page/,            @tls, http2 => 1, live_reload => 1 ],
         [ ''                       => qr//,                                @tls, http2 => 1 ],
         [ ''                       => qr//,                                http2 => 0 ],
         [ 'err-respawn-interval'   => qr/--workers 0 no worker is started/,    @alone, err_respawn_interval => 2 ],

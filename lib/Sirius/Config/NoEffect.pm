@@ -114,8 +114,7 @@ sub _hold {
 
 sub _http2 {
     my $conf = shift;
-    return                                                           if !$conf->{http2};
-    return 'with --live-reload a page needs a connection of its own' if $conf->{live_reload};
+    return if !$conf->{http2};
     return if grep { Sirius::Config::Address->is_tls($_) } @{ $conf->{listen} };
     return 'no address of --listen ends with ",tls", and those with ",h2c" speak HTTP/2 without it'
         if grep { Sirius::Config::Address->is_h2c($_) } @{ $conf->{listen} };

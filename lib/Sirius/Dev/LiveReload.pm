@@ -5,11 +5,13 @@ use warnings;
 use parent 'Plack::Middleware';
 
 use Plack::Util ();
-use Sirius::OS::Passing;
 use Time::HiRes qw(time);
 
 # All that is the server's own begins so
-use constant PATH => '/__sirius/live';
+use constant { CHANNEL => 'sirius-live', PATH => '/__sirius/live' };
+
+# Seconds in which a page may be on its way here; then it is one that a browser has kept
+use constant MISSED => 10;
 
 my $SCRIPT = <<'JS';
 (() => {
@@ -121,7 +123,7 @@ sub _script {
     ];
 }
 
-# The supervisor keeps the connection, and this worker is free again
+# The edge keeps the connection, and this worker is free again. The page may be older than what was told while it was on its way
 sub _subscribe {
     my ( $self, $env ) = @_;
     my $site = $env->{HTTP_SEC_FETCH_SITE};
@@ -129,21 +131,20 @@ sub _subscribe {
         if defined $site && $site !~ /\A(?:same-origin|none)\z/;
     return [ 405, [ 'Content-Type' => 'text/plain', Allow => 'GET' ], ["GET only\n"] ]
         if $env->{REQUEST_METHOD} ne 'GET';
-    my $id = $self->{id};
-    return sub {
-        my $responder = shift;
-        my $socket    = $env->{'psgix.io'};
-        my $head
-            = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
-            . "retry: 200\n\n";
-        my $fd = $socket && fileno $socket;
-        return $responder->( [ 503, [ 'Content-Type' => 'text/plain' ], ["no connection\n"] ] )
-            if !defined $fd || $fd < 0;
-        syswrite $socket, $head . $self->event( generation => $id );
-        my ($made) = ( $env->{QUERY_STRING} // '' ) =~ /\A(\d{1,15})\z/;
-        Sirius::OS::Passing->send( fileno $self->{line}, join( q( ), $id, $made || () ), $fd );
-        return;
-    };
+    my $seen   = $self->{seen}->();
+    my @fields = ( 'Content-Type' => 'text/event-stream', 'Cache-Control' => 'no-store' );
+    my $retry  = "retry: 200\n\n";
+    return [ 200, \@fields, [$retry] ] if !$seen;
+    my ($made) = ( $env->{QUERY_STRING} // '' ) =~ /\A(\d{1,15})\z/;
+    my @events
+        = $self->event( generation => $seen->{generation} > $self->{number} ? $seen->{id} : $self->{id} );
+    push @events, $self->event( generation => "again $seen->{again}" )
+        if $made && $made < $seen->{again} && time - $seen->{again} / 1000 < MISSED;
+    push @fields,
+        'Grip-Hold'       => 'stream',
+        'Grip-Channel'    => CHANNEL . "; prev-id=$seen->{number}",
+        'Grip-Keep-Alive' => ':\n\n; format=cstring; timeout=30';
+    return [ 200, \@fields, [ $retry, @events ] ];
 }
 
 1;
@@ -156,7 +157,7 @@ Sirius::Dev::LiveReload - has browsers load a page again when the code has chang
 
 =head1 SYNOPSIS
 
-  $app = Sirius::Dev::LiveReload->wrap( $app, id => $id, line => $socket );
+  $app = Sirius::Dev::LiveReload->wrap( $app, id => $id, number => 3, seen => sub { Sirius::Dev::Audience->seen($handle) } );
 
 =head1 DESCRIPTION
 
@@ -169,8 +170,9 @@ before the last C<< </body> >> if the body is a list of strings, else after the 
 as it comes, and nothing of it is kept. The length, the ETag, the date and digests are removed from the response. Parts of pages that scripts ask
 for (C<X-Requested-With>, C<HX-Request>, a C<Sec-Fetch-Dest> other than C<document>) stay as they are.
 
-The script connects to F</__sirius/live>. The worker passes the connection to the supervisor (L<Sirius::Dev::Audience>), so an open page
-occupies no worker. TIME is when the page was made: a style sheet that has changed since then may be missing in it.
+The script connects to F</__sirius/live>, a stream that the edge holds (F<docs/LIVE.md>), so an open page occupies no worker; what the
+supervisor publishes (L<Sirius::Dev::Audience>) goes to it. Without C<--hold> no other response is held. TIME is when the page was made: a
+style sheet that has changed since then may be missing in it.
 
 When only style sheets have changed the page stays: links to files of these names, of the same server, are replaced by new
 ones. If the page has none, as with C<@import>, it is loaded again.

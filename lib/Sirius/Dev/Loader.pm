@@ -10,6 +10,7 @@ use IO::Handle ();
 use JSON::PP   ();
 use POSIX      ();
 use Sirius::App::Forked;
+use Sirius::Dev::Audience;
 use Sirius::Dev::Broken;
 use Sirius::Dev::Fresh;
 use Sirius::Dev::LiveReload;
@@ -60,8 +61,7 @@ sub run {
         ->app( $live && Sirius::Dev::LiveReload->script( $order->{id} ), $self->{session}->editor )
         : $self->_load($news);
     $app = Sirius::Dev::Fresh->wrap($app);
-    $app = Sirius::Dev::LiveReload->wrap( $app, id => $order->{id}, line => $live ) if $live;
-    return $server->run($app);
+    return $server->run( $live ? _live( $server, $app, $order, $live ) : $app );
 }
 
 sub _build {
@@ -69,6 +69,17 @@ sub _build {
     my $file = $self->{session}->app;
     die _missing($file) if defined $file && !-e $file;    # Plack says that no file was found, and not which
     return Sirius::Worker->check_app( $self->{builder}->() );
+}
+
+# Its pages are told of other code
+sub _live {
+    my ( $server, $app, $order, $live ) = @_;
+    $server->{conf}{hold_channel} = Sirius::Dev::LiveReload->CHANNEL;
+    return Sirius::Dev::LiveReload->wrap(
+        $app,
+        ( map { $_ => $order->{$_} } qw(id number) ),
+        seen => sub { return Sirius::Dev::Audience->seen($live) }
+    );
 }
 
 # What it cannot load is for the supervisor to show

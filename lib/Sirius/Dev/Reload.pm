@@ -58,8 +58,7 @@ sub begin {
     my $session = $self->{session};
     my $loop    = $self->{loop};
     $self->{forks} = Sirius::OS::Reaper->adopt;    # else a base becomes a generation
-    my @members = grep {defined} $session->audience, $self->{access_log};
-    my $say     = sub { Sirius::Log->warn("sirius dev: $_[0]") };
+    my $say = sub { Sirius::Log->warn("sirius dev: $_[0]") };
     $self->{watcher} = Sirius::Dev::Watcher->new(
         files => $session->files,
         say   => $say,
@@ -67,9 +66,10 @@ sub begin {
     );
     $self->{watcher}->follow( time, $self->_app );
 
-    for my $member ( grep { $_->can('handle') } @members ) {
-        $loop->watch( $member->handle );
-        $loop->add($member);
+    my $log = $self->{access_log};
+    if ( $log && $log->can('handle') ) {
+        $loop->watch( $log->handle );
+        $loop->add($log);
     }
     $self->_watch;
     $session->begin( $self->{supervisor}, map { $_ => $self->{$_} } qw(loop reaper) );
@@ -208,8 +208,8 @@ sub _complete {
         $self->SUPER::_complete($generation);
         $self->_preload;
     }
-    $self->{session}->audience->tell( $self->{session}->id( $generation->number ) )
-        if $self->{session}->audience;
+    my $number = $generation->number;
+    $self->{session}->audience->tell( $number, $self->{session}->id($number) ) if $self->{session}->audience;
     return;
 }
 

@@ -90,7 +90,7 @@ sub files {
 # In place of the supervisor's own
 sub generations {
     my ( $self, $supervisor, %args ) = @_;
-    $self->{audience} = Sirius::Dev::Audience->new if $self->{conf}{live_reload};
+    $self->{audience} = Sirius::Dev::Audience->new( $args{edge} ) if $self->{conf}{live_reload};
     my $generations = Sirius::Dev::Reload->new( $supervisor, %args, session => $self );
     weaken( $self->{generations} = $generations );
     return $generations;

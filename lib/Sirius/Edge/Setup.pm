@@ -18,6 +18,9 @@ my @SWITCHES = grep { $FROM{$_} eq 'onoff' } sort keys %FROM;
 # sr_informational
 my %INFORMATIONAL = ( direct => 0, on => 1, off => 2 );
 
+# sr_holds
+my %HOLD = ( none => 0, all => 1, own => 2 );
+
 # sr_http2
 my %HTTP2 = ( off => 0, on => 1, built => 2 );
 
@@ -50,6 +53,7 @@ sub of {
         https_redirect  => $conf->{https_redirect}              ? 1                       : undef,
         informational   => $INFORMATIONAL{ $conf->{informational} || 'direct' },
         http2           => _http2($conf),
+        hold            => $HOLD{ $conf->{hold} ? 'all' : $conf->{live_reload} ? 'own' : 'none' },
         layout          => Sirius::Edge::Shared->layout,             # of the workers that read these settings
         linger_timeout  => LINGER,
         max_connections => Sirius::Worker->max_connections($conf),
@@ -74,18 +78,12 @@ sub words {
         grep { defined $setting{$_} && length $setting{$_} } sort keys %setting;
 }
 
-# An edge holds its descriptor: another directory in its place needs another edge
-# Pages with --live-reload need a socket of their own
 sub _http2 {
-    my $conf = shift;
-    return $HTTP2{
-          $conf->{live_reload}    ? 'off'
-        : !defined $conf->{http2} ? 'built'
-        : $conf->{http2}          ? 'on'
-        :                           'off'
-    };
+    my $on = shift->{http2};
+    return $HTTP2{ !defined $on ? 'built' : $on ? 'on' : 'off' };
 }
 
+# An edge holds its descriptor: another directory in its place needs another edge
 sub _identity {
     my @stat = stat shift;
     return @stat ? "$stat[0]:$stat[1]" : undef;
