@@ -119,9 +119,12 @@ sub exactly {
 }
 
 sub dial {
-    my $port = shift;
-    return IO::Socket::INET->new( PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 60 )
-        || die "Cannot connect: $@\n";
+    my $port   = shift;
+    my $socket = IO::Socket::INET->new( PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 60 )
+        or die "Cannot connect: $@\n";
+    setsockopt $socket, SOL_SOCKET, SO_RCVTIMEO, pack 'l!l!', 30,
+        0;    # a server that does not end a response is left out
+    return $socket;
 }
 
 # True if the connection may serve another request
