@@ -11,7 +11,7 @@ use constant PATIENCE => 10;    # seconds that the control socket has to answer
 # By its address
 my %remote;
 
-my %KNOWN = map { $_ => 1 } qw(close control formats id prev_id);
+my %KNOWN = map { $_ => 1 } qw(close control formats id prev_id sender);
 
 sub publish {
     my ( $class, $channel, $bytes, %how ) = @_;
@@ -62,6 +62,7 @@ sub _items {
         formats   => $how{formats} || ( defined $bytes ? Sirius::Channel::Item->formats($bytes) : undef ),
         id        => $how{id},
         'prev-id' => $how{prev_id},
+        sender    => $how{sender},
     );
 }
 
@@ -157,6 +158,10 @@ What each kind of client gets, as in L<Sirius::Channel::Item>.
 =item id, prev_id
 
 The id of this item, and of the one before it in the channel.
+
+=item sender
+
+Who publishes it: subscriptions with the filter C<skip-self> whose client is of this user do not get it (F<docs/LIVE.md>).
 
 =back
 

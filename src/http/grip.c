@@ -77,8 +77,10 @@ static const char *channel(sr_bytes text, sr_grip_channel *out)
         parameter(part, &name, &value);
         if (is(name, SR_BYTES("prev-id")))
             out->prev_id = value;
+        else if (is(name, SR_BYTES("filter")) && sr_bytes_equal(value, SR_BYTES("skip-self")))
+            out->skips_self = true;
         else if (name.len)
-            return "Grip-Channel has a parameter other than prev-id: filters are not supported";
+            return "Grip-Channel has a parameter other than prev-id and filter=skip-self";
     }
     return out->prev_id.len > SR_GRIP_CHANNEL_MAX ? "the prev-id in Grip-Channel is longer than 255 bytes"
                                                   : NULL;
@@ -149,6 +151,23 @@ static const char *read_keep_alive(sr_bytes value, sr_grip *g)
     return ok ? NULL : "the content in Grip-Keep-Alive is not of its format, or is longer than 4096 bytes";
 }
 
+/* Of "user=NAME, other=VALUE" the user. NULL, or what is wrong. */
+static const char *read_meta(sr_bytes value, sr_grip *g)
+{
+    sr_bytes text, name, of;
+    while (cut(&value, ',', &text)) {
+        parameter(text, &name, &of);
+        bool quoted = of.len && of.at[0] == '"';
+        if (quoted && (of.len == 1 || of.at[of.len - 1] != '"'))
+            return "a value in Grip-Set-Meta begins with a quote and ends without one";
+        if (quoted)
+            of = sr_bytes_of(of.at + 1, of.len - 2);
+        if (sr_bytes_equal(name, SR_BYTES("user")))
+            g->user = of;
+    }
+    return g->user.len > SR_GRIP_CHANNEL_MAX ? "the user in Grip-Set-Meta is longer than 255 bytes" : NULL;
+}
+
 const char *sr_grip_read(sr_bytes lines, sr_grip *out)
 {
     sr_bytes name, value;
@@ -163,6 +182,8 @@ const char *sr_grip_read(sr_bytes lines, sr_grip *out)
             why = read_channels(value, out);
         else if (is(name, SR_BYTES("grip-keep-alive")))
             why = read_keep_alive(value, out);
+        else if (is(name, SR_BYTES("grip-set-meta")))
+            why = read_meta(value, out);
         else if (is(name, SR_BYTES("grip-timeout")) && !seconds(value, &out->timeout))
             why = "Grip-Timeout is not a number of seconds from 1 to 86400";
     }

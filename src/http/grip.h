@@ -8,13 +8,16 @@
  *   Grip-Channel: NAME; prev-id=ID     several, each with a field of its own or with commas between them
  *   Grip-Keep-Alive: CONTENT; format=raw|cstring|base64; timeout=SECONDS
  *   Grip-Timeout: SECONDS              of Grip-Hold: response
+ *   Grip-Set-Meta: user=NAME           whose client it is
+ *
+ * The one filter is "; filter=skip-self" behind the name of a channel: nothing comes of that user.
  *
  * Pure; any process.
  */
 #include "../base/buffer.h"
 
 enum {
-    SR_GRIP_CHANNEL_MAX = 255,       /* bytes of a name, likewise of an id */
+    SR_GRIP_CHANNEL_MAX = 255,       /* bytes of a name, likewise of an id, and of a user */
     SR_GRIP_CHANNELS = 128,          /* of one connection */
     SR_GRIP_SECONDS_MAX = 24 * 3600, /* of a timeout */
     SR_GRIP_CONTENT_MAX = 4096,      /* bytes of what keeps a connection alive */
@@ -32,12 +35,14 @@ typedef struct sr_grip {
     uint32_t keep_alive; /* seconds; 0: nothing is sent */
     sr_bytes content;    /* of Grip-Keep-Alive, encoded as: */
     enum { SR_GRIP_RAW, SR_GRIP_CSTRING, SR_GRIP_BASE64 } format;
+    sr_bytes user;  /* len 0: none is named */
     sr_bytes lines; /* all of the fields */
 } sr_grip;
 
 typedef struct sr_grip_channel {
     sr_bytes name;
     sr_bytes prev_id; /* len 0: it has none */
+    bool skips_self;
 } sr_grip_channel;
 
 /* Whether the name of a field begins with "Grip-". */

@@ -43,7 +43,8 @@ static void deliver_one(sr_live *live, sr_subscription *sub, const sr_publicatio
         s->ops->gap(live, s);
         return;
     }
-    s->ops->deliver(live, s, p);
+    if (!sr_subscription_skips(sub, &p->item))
+        s->ops->deliver(live, s, p);
 }
 
 /* What a delivery of that takes, in those of SR_LIVE_SLICE: each is copied, or sent. */

@@ -35,9 +35,10 @@ typedef struct sr_hold {
     uint32_t seconds; /* of Grip-Keep-Alive, 0: nothing is sent; or of Grip-Timeout */
     uint32_t sent_at; /* second at which something was sent */
     uint16_t content; /* bytes of what keeps the connection alive: */
-    bool counted;     /* for its client */
-    bool kept;        /* the response of the application is complete */
+    bool counted : 1; /* for its client */
+    bool kept : 1;    /* the response of the application is complete */
     uint8_t ends;     /* sr_held_end */
+    uint8_t user;     /* bytes of the user, behind the content */
     char data[];
 } sr_hold;
 

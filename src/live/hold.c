@@ -230,9 +230,15 @@ static bool pack(sr_live *live, const sr_subscriber *s, sr_buffer *out)
     return h->kept && sr_move_pack(live, h, out);
 }
 
+static sr_bytes user(const sr_subscriber *s)
+{
+    const sr_hold *h = (const sr_hold *)s;
+    return sr_bytes_of(h->data + h->content, h->user);
+}
+
 static const sr_subscriber_ops ops[] = {
-    [SR_HELD_STREAM] = {SR_HELD_STREAM, deliver, leave, due, leave, pack, NULL},
-    [SR_HELD_RESPONSE] = {SR_HELD_RESPONSE, deliver, leave, due, leave, pack, NULL},
+    [SR_HELD_STREAM] = {SR_HELD_STREAM, deliver, leave, due, leave, pack, NULL, user},
+    [SR_HELD_RESPONSE] = {SR_HELD_RESPONSE, deliver, leave, due, leave, pack, NULL, user},
 };
 
 /*
@@ -372,6 +378,9 @@ static bool prepared(sr_hold *h, const sr_grip *g, const sr_buffer *content)
     h->content = (uint16_t)sr_buffer_len(content);
     if (h->content)
         memcpy(h->data, sr_buffer_at(content), h->content);
+    h->user = (uint8_t)g->user.len;
+    if (h->user)
+        memcpy(h->data + h->content, g->user.at, h->user);
     h->seconds = g->hold == SR_GRIP_STREAM ? g->keep_alive : g->timeout;
     return g->hold == SR_GRIP_STREAM || (h->answer = calloc(1, sizeof *h->answer));
 }
@@ -382,8 +391,10 @@ static bool subscribed(sr_live *live, sr_hold *h, sr_bytes at)
     sr_bytes value = {NULL, 0};
     sr_grip_channel channel;
     bool ok = true;
-    while (ok && sr_grip_next(&at, &value, &channel))
-        ok = sr_subscribe(live, &h->subscriber, channel.name, channel.prev_id) == SR_SUBSCRIBED;
+    while (ok && sr_grip_next(&at, &value, &channel)) {
+        const sr_wanted wanted = {channel.name, channel.prev_id, channel.skips_self};
+        ok = sr_subscribe(live, &h->subscriber, &wanted) == SR_SUBSCRIBED;
+    }
     return ok;
 }
 
@@ -400,7 +411,8 @@ sr_hold_result sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines)
         return SR_HOLD_NOT;
     sr_buffer content = {0};
     sr_hold *h = NULL;
-    if (sr_grip_content(&g, &content) && (h = calloc(1, offsetof(sr_hold, data) + sr_buffer_len(&content)))) {
+    if (sr_grip_content(&g, &content) &&
+        (h = calloc(1, offsetof(sr_hold, data) + sr_buffer_len(&content) + g.user.len))) {
         sr_subscriber_begin(live, &h->subscriber, x,
                             &ops[g.hold == SR_GRIP_STREAM ? SR_HELD_STREAM : SR_HELD_RESPONSE]);
         x->held = h;

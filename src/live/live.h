@@ -59,6 +59,8 @@ typedef struct sr_subscriber_ops {
     bool (*pack)(sr_live *live, const sr_subscriber *s, sr_buffer *out);
     /* The other edge has it: it ends here without a word. NULL: nothing is to be done. */
     void (*passed)(sr_subscriber *s);
+    /* Whose client it is, for subscriptions that skip what he publishes. len 0: nobody has said it. NULL: never. */
+    sr_bytes (*user)(const sr_subscriber *s);
 } sr_subscriber_ops;
 
 typedef struct sr_subscription {
@@ -68,6 +70,7 @@ typedef struct sr_subscription {
     struct sr_subscription *next; /* of the subscriber */
     uint32_t since;               /* sr_live.sequence */
     bool ordered;                 /* a gap ends it */
+    bool skips_self;              /* gets nothing of its user */
 } sr_subscription;
 
 /* The first member of what is held (sr_exchange.held). As small as it can be: there may be ten thousand. */
@@ -128,15 +131,24 @@ void sr_subscriber_begin(sr_live *live, sr_subscriber *s, sr_exchange *x, const 
 /* It ends: its subscriptions and its timer are gone. */
 void sr_subscriber_end(sr_live *live, sr_subscriber *s);
 
+typedef struct sr_wanted {
+    sr_bytes channel;
+    sr_bytes prev_id; /* of the publication that it has seen last; len 0: it does not say */
+    bool skips_self;
+} sr_wanted;
+
 typedef enum sr_subscribed {
     SR_SUBSCRIBED,
     SR_SUBSCRIBED_LATE, /* it has subscribed, but what came behind prev_id it has missed */
     SR_SUBSCRIBED_NOT,  /* no memory, or it has SR_GRIP_CHANNELS already */
 } sr_subscribed;
 
-/* Again: nothing happens. `prev_id`: of the publication that it has seen last; len 0: it does not say. */
-sr_subscribed sr_subscribe(sr_live *live, sr_subscriber *s, sr_bytes channel, sr_bytes prev_id);
+/* Again: nothing happens. */
+sr_subscribed sr_subscribe(sr_live *live, sr_subscriber *s, const sr_wanted *wanted);
 void sr_unsubscribe(sr_live *live, sr_subscriber *s, sr_bytes channel);
+
+/* Whether this subscription leaves the item out, as its own user has published it. */
+bool sr_subscription_skips(const sr_subscription *sub, const sr_item_view *item);
 
 /* Publishes a packed item (share/item.h), which is copied. False: it is not well-formed, or dropped. */
 bool sr_live_publish(sr_live *live, sr_bytes packed);

@@ -14,16 +14,16 @@ typedef struct moved {
     uint8_t version, wants_close, trusted, proxied, keep_alive, chunked, cut_by_reset, resets;
 } moved;
 
-/* Of a held response; then content, fields and body. */
+/* Of a held response; then content, user, fields and body. */
 typedef struct moved_hold {
-    uint32_t seconds, sent_at, content, fields, body;
+    uint32_t seconds, sent_at, content, user, fields, body;
     int32_t status; /* 0: it is a stream */
     uint32_t close;
 } moved_hold;
 
 /* Of each subscription, behind their number; then its name, and the id of the last publication. */
 typedef struct moved_subscription {
-    uint8_t name, last, ordered;
+    uint8_t name, last, ordered, skips_self;
 } moved_subscription;
 
 bool sr_move_quiet(const sr_subscriber *s)
@@ -80,7 +80,7 @@ bool sr_move_pack_subscriptions(const sr_subscriber *s, sr_buffer *out)
     bool ok = sr_buffer_add(out, &n, sizeof n);
     for (const sr_subscription *sub = s->subscriptions; ok && sub; sub = sub->next) {
         const sr_channel *c = sub->channel;
-        moved_subscription one = {c->name_len, sub->ordered ? c->last_len : 0, sub->ordered};
+        moved_subscription one = {c->name_len, sub->ordered ? c->last_len : 0, sub->ordered, sub->skips_self};
         ok = sr_buffer_add(out, &one, sizeof one) && sr_buffer_add(out, c->name, one.name) &&
              sr_buffer_add(out, c->last, one.last);
     }
@@ -90,7 +90,7 @@ bool sr_move_pack_subscriptions(const sr_subscriber *s, sr_buffer *out)
 bool sr_move_pack(sr_live *live, const sr_hold *h, sr_buffer *out)
 {
     const sr_held_answer *a = sr_held_answer_of(h);
-    moved_hold m = {.seconds = h->seconds, .sent_at = h->sent_at, .content = h->content};
+    moved_hold m = {.seconds = h->seconds, .sent_at = h->sent_at, .content = h->content, .user = h->user};
     if (a) {
         m.fields = length(&a->fields);
         m.body = length(&a->body);
@@ -99,7 +99,7 @@ bool sr_move_pack(sr_live *live, const sr_hold *h, sr_buffer *out)
     }
     return sr_move_quiet(&h->subscriber) &&
            sr_move_pack_exchange(live->engine, h->subscriber.exchange, out) &&
-           sr_buffer_add(out, &m, sizeof m) && sr_buffer_add(out, h->data, m.content) &&
+           sr_buffer_add(out, &m, sizeof m) && sr_buffer_add(out, h->data, m.content + m.user) &&
            (!a || (sr_buffer_add_bytes(out, sr_buffer_bytes(&a->fields)) &&
                    sr_buffer_add_bytes(out, sr_buffer_bytes(&a->body)))) &&
            sr_move_pack_subscriptions(&h->subscriber, out);
@@ -174,7 +174,7 @@ bool sr_move_unpack_subscriptions(sr_live *live, sr_subscriber *s, sr_bytes *pac
         moved_subscription one;
         if (!sr_move_cut_struct(packed, &one, sizeof one) || !sr_move_cut(packed, one.name, &name) ||
             !sr_move_cut(packed, one.last, &last) || !name.len ||
-            sr_subscribe(live, s, name, last) == SR_SUBSCRIBED_NOT)
+            sr_subscribe(live, s, &(sr_wanted){name, last, one.skips_self}) == SR_SUBSCRIBED_NOT)
             return false;
         s->subscriptions->ordered = one.ordered;
     }
@@ -194,22 +194,23 @@ static bool has_answer(sr_hold *h, const moved_hold *m, sr_bytes fields, sr_byte
 
 sr_hold *sr_move_unpack(sr_live *live, sr_exchange *x, sr_bytes packed, const sr_subscriber_ops *ops)
 {
-    sr_bytes content, fields, body;
+    sr_bytes data, fields, body;
     moved_hold m;
     if (!sr_move_unpack_exchange(live->engine, x, &packed) || !sr_move_cut_struct(&packed, &m, sizeof m) ||
-        m.content > UINT16_MAX || !sr_move_cut(&packed, m.content, &content) ||
+        m.content > UINT16_MAX || m.user > UINT8_MAX || !sr_move_cut(&packed, m.content + m.user, &data) ||
         !sr_move_cut(&packed, m.fields, &fields) || !sr_move_cut(&packed, m.body, &body))
         return NULL;
-    sr_hold *h = calloc(1, offsetof(sr_hold, data) + content.len);
+    sr_hold *h = calloc(1, offsetof(sr_hold, data) + data.len);
     if (!h)
         return NULL;
     sr_subscriber_begin(live, &h->subscriber, x, &ops[m.status ? SR_HELD_RESPONSE : SR_HELD_STREAM]);
     h->kept = true;
     h->seconds = m.seconds;
     h->sent_at = m.sent_at;
-    h->content = (uint16_t)content.len;
-    if (content.len)
-        memcpy(h->data, content.at, content.len);
+    h->content = (uint16_t)m.content;
+    h->user = (uint8_t)m.user;
+    if (data.len)
+        memcpy(h->data, data.at, data.len);
     x->held = h; /* the exchange frees it when it ends */
     bool ok = has_answer(h, &m, fields, body) && sr_move_unpack_subscriptions(live, &h->subscriber, &packed);
     return ok ? h : NULL;

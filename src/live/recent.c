@@ -128,11 +128,11 @@ void sr_recent_told(sr_live *live, uint64_t number)
 
 /* --- arrivals --- */
 
-static bool listens(const sr_subscriber *s, sr_bytes channel)
+static bool wants(const sr_subscriber *s, const sr_item_view *item)
 {
     for (const sr_subscription *sub = s->subscriptions; sub; sub = sub->next)
-        if (sr_bytes_equal(sr_bytes_of(sub->channel->name, sub->channel->name_len), channel))
-            return true;
+        if (sr_bytes_equal(sr_bytes_of(sub->channel->name, sub->channel->name_len), item->channel))
+            return !sr_subscription_skips(sub, item);
     return false;
 }
 
@@ -145,7 +145,7 @@ bool sr_recent_arrive(sr_live *live, sr_subscriber *s)
         const kept *k = SR_LIST_ENTRY(l, kept, link);
         sr_publication *p;
         sr_item_view item;
-        if (!sr_item_read(sr_bytes_of(k->packed, k->bytes), &item) || !listens(s, item.channel) ||
+        if (!sr_item_read(sr_bytes_of(k->packed, k->bytes), &item) || !wants(s, &item) ||
             !(p = calloc(1, sizeof *p)))
             continue;
         p->item = item;

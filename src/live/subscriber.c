@@ -63,9 +63,9 @@ static unsigned number(const sr_subscriber *s)
     return n;
 }
 
-sr_subscribed sr_subscribe(sr_live *live, sr_subscriber *s, sr_bytes name, sr_bytes prev_id)
+sr_subscribed sr_subscribe(sr_live *live, sr_subscriber *s, const sr_wanted *wanted)
 {
-    sr_channel *c = sr_channel_make(live, name);
+    sr_channel *c = sr_channel_make(live, wanted->channel);
     if (!c)
         return SR_SUBSCRIBED_NOT;
     if (*find(s, c))
@@ -84,18 +84,26 @@ sr_subscribed sr_subscribe(sr_live *live, sr_subscriber *s, sr_bytes name, sr_by
                              .subscriber = s,
                              .next = s->subscriptions,
                              .since = live->sequence,
-                             .ordered = prev_id.len > 0};
+                             .ordered = wanted->prev_id.len > 0,
+                             .skips_self = wanted->skips_self};
     sr_link_init(&sub->link);
     sr_link_append(&c->subscriptions, &sub->link);
     s->subscriptions = sub;
     c->n++;
-    if (!prev_id.len)
+    if (!wanted->prev_id.len)
         return SR_SUBSCRIBED;
-    if (c->last && !sr_bytes_equal(sr_channel_last(c), prev_id))
+    if (c->last && !sr_bytes_equal(sr_channel_last(c), wanted->prev_id))
         return SR_SUBSCRIBED_LATE;
     if (!c->last)
-        sr_channel_remember(c, prev_id);
+        sr_channel_remember(c, wanted->prev_id);
     return SR_SUBSCRIBED;
+}
+
+bool sr_subscription_skips(const sr_subscription *sub, const sr_item_view *item)
+{
+    const sr_subscriber *s = sub->subscriber;
+    return sub->skips_self && item->sender.len && s->ops->user &&
+           sr_bytes_equal(s->ops->user(s), item->sender);
 }
 
 void sr_unsubscribe(sr_live *live, sr_subscriber *s, sr_bytes name)

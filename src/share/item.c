@@ -67,10 +67,10 @@ bool sr_item_read(sr_bytes packed, sr_item_view *out)
         return false;
     memcpy(&i, packed.at, sizeof i);
     sr_bytes left = sr_bytes_of(packed.at + sizeof i, packed.len - sizeof i);
-    uint64_t all =
-        (uint64_t)i.channel + i.id + i.prev_id + i.stream + i.fields + i.body + i.message; /* no overflow */
+    uint64_t all = (uint64_t)i.channel + i.id + i.prev_id + i.stream + i.fields + i.body + i.message +
+                   i.sender; /* no overflow */
     if (!i.number || all != left.len || !i.channel || i.channel > SR_ITEM_CHANNEL_MAX ||
-        i.id > SR_ITEM_ID_MAX || i.prev_id > SR_ITEM_ID_MAX || !agrees(&i))
+        i.id > SR_ITEM_ID_MAX || i.prev_id > SR_ITEM_ID_MAX || i.sender > SR_ITEM_SENDER_MAX || !agrees(&i))
         return false;
     *out = (sr_item_view){.number = i.number, .status = i.status, .code = i.code, .has = i.has};
     out->channel = text(&left, i.channel);
@@ -80,5 +80,6 @@ bool sr_item_read(sr_bytes packed, sr_item_view *out)
     out->fields = text(&left, i.fields);
     out->body = text(&left, i.body);
     out->message = i.has & SR_ITEM_SAME ? out->stream : text(&left, i.message);
+    out->sender = text(&left, i.sender);
     return sr_is_value(out->channel) && are_fields(out->fields);
 }

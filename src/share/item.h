@@ -15,6 +15,7 @@ enum {
     SR_ITEM_MAX = 1024 * 1024, /* bytes of the texts of one */
     SR_ITEM_CHANNEL_MAX = 255,
     SR_ITEM_ID_MAX = 255,
+    SR_ITEM_SENDER_MAX = 255,
     SR_ITEM_REASON_MAX = 123, /* what a close frame has room for: RFC 6455 5.5 */
 };
 
@@ -39,7 +40,9 @@ typedef struct sr_item {
     uint32_t message; /* content of ws-message, or the reason of its close */
     uint16_t status, code;
     uint16_t has;
-    uint16_t unused[3];
+    uint16_t
+        sender; /* bytes of the last text: who has published it, for those who want nothing of their own */
+    uint16_t unused[2];
 } sr_item;
 
 enum { SR_ITEM_PACKED_MAX = SR_ITEM_MAX + sizeof(sr_item) };
@@ -47,7 +50,7 @@ enum { SR_ITEM_PACKED_MAX = SR_ITEM_MAX + sizeof(sr_item) };
 /* The texts lie in the packed item, and live as long. What an item does not have is empty, or 0. */
 typedef struct sr_item_view {
     uint64_t number;
-    sr_bytes channel, id, prev_id, stream, fields, body, message;
+    sr_bytes channel, id, prev_id, stream, fields, body, message, sender;
     uint16_t status, code, has;
 } sr_item_view;
 

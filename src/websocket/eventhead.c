@@ -78,6 +78,12 @@ static sr_bytes find(const sr_buffer *meta, sr_bytes name)
     return sr_bytes_of(NULL, 0);
 }
 
+sr_bytes sr_eventhead_meta_of(const sr_buffer *meta, sr_bytes name)
+{
+    sr_bytes line = find(meta, name), of, value = {"", 0};
+    return line.at && sr_response_next(&line, &of, &value) ? sr_trim(value) : sr_bytes_of("", 0);
+}
+
 bool sr_eventhead_meta(sr_buffer *meta, sr_bytes name, sr_bytes value)
 {
     if (!sr_is_token(name) || memchr(name.at, '_', name.len) || !sr_is_value(value))

@@ -19,6 +19,9 @@ bool sr_eventhead_begin(sr_buffer *out, const sr_request *r, const char *base, s
 /* Appends the rest. */
 bool sr_eventhead_end(sr_buffer *out, sr_bytes meta, size_t body);
 
+/* The value of a meta field among the lines. len 0: it is not set. */
+sr_bytes sr_eventhead_meta_of(const sr_buffer *meta, sr_bytes name);
+
 /* Sets a meta field among the lines, or removes it if the value is empty. False: no memory, or too many. */
 bool sr_eventhead_meta(sr_buffer *meta, sr_bytes name, sr_bytes value);
 

@@ -121,7 +121,13 @@ static void passed(sr_subscriber *s)
     ((sr_websocket *)s)->told = true; /* by the other edge, when it is over */
 }
 
-static const sr_subscriber_ops ops = {SR_HELD_WEBSOCKET, deliver, gap, due, leave, pack, passed};
+/* As the application has said by the meta field of that name. */
+static sr_bytes user(const sr_subscriber *s)
+{
+    return sr_eventhead_meta_of(&((const sr_websocket *)s)->meta, SR_BYTES("user"));
+}
+
+static const sr_subscriber_ops ops = {SR_HELD_WEBSOCKET, deliver, gap, due, leave, pack, passed, user};
 
 /* --- all of them --- */
 

@@ -28,13 +28,26 @@ static bool keep_alive(sr_websocket *ws, const sr_wscontrol *c)
     return true;
 }
 
-/* NULL, or what is wrong. */
+/* NULL, or what is wrong; likewise of the others. */
+static const char *subscribe(sr_websocket *ws, const sr_wscontrol *c)
+{
+    sr_wanted wanted = {c->channel, c->prev_id, false};
+    for (unsigned i = 0; i < c->n_filters; i++) {
+        if (!sr_bytes_equal(c->filters[i], SR_BYTES("skip-self")))
+            return "has a filter other than skip-self";
+        wanted.skips_self = true;
+    }
+    sr_subscribed done = sr_subscribe(ws->all->live, &ws->subscriber, &wanted);
+    if (done == SR_SUBSCRIBED_LATE)
+        ws->late = true;
+    return done == SR_SUBSCRIBED_NOT ? "subscribes to too much" : NULL;
+}
+
 static const char *control(sr_websocket *ws, sr_bytes json)
 {
     sr_wscontrol c;
     const char *why;
     sr_buffer *text = &ws->all->text;
-    sr_live *live = ws->all->live;
     sr_buffer_reset(text);
     if (!sr_buffer_reserve(text, json.len))
         return "needs too much memory";
@@ -42,18 +55,9 @@ static const char *control(sr_websocket *ws, sr_bytes json)
         return why;
     switch (c.kind) {
     case SR_WSCONTROL_SUBSCRIBE:
-        switch (sr_subscribe(live, &ws->subscriber, c.channel, c.prev_id)) {
-        case SR_SUBSCRIBED_NOT:
-            return "subscribes to too much";
-        case SR_SUBSCRIBED_LATE:
-            ws->late = true;
-            return NULL;
-        case SR_SUBSCRIBED:
-            return NULL;
-        }
-        return NULL;
+        return subscribe(ws, &c);
     case SR_WSCONTROL_UNSUBSCRIBE:
-        sr_unsubscribe(live, &ws->subscriber, c.channel);
+        sr_unsubscribe(ws->all->live, &ws->subscriber, c.channel);
         return NULL;
     case SR_WSCONTROL_DETACH:
         ws->detached = true;

@@ -12,7 +12,7 @@ static const char *reads(const char *lines, sr_grip *g)
     return sr_grip_read(sr_bytes_of(guarded(lines, strlen(lines)), strlen(lines)), g);
 }
 
-/* "mode timeout keep-alive content | name=prev-id ..." */
+/* "mode timeout keep-alive content |user name=prev-id! ...": with "!" it skips what its user publishes */
 static void says(const char *lines, const char *want)
 {
     static const char *const modes[] = {"none", "stream", "response"};
@@ -28,12 +28,14 @@ static void says(const char *lines, const char *want)
         n = snprintf(got, sizeof got, "%s %u %u %.*s|", modes[g.hold], g.timeout, g.keep_alive,
                      (int)sr_buffer_len(&content), sr_buffer_len(&content) ? sr_buffer_at(&content) : "");
         sr_buffer_free(&content);
+        n += snprintf(got + n, sizeof got - (size_t)n, "%.*s", (int)g.user.len, g.user.len ? g.user.at : "");
         sr_bytes at = g.lines, value = {NULL, 0};
         sr_grip_channel c;
         unsigned channels = 0;
         for (; sr_grip_next(&at, &value, &c); channels++)
-            n += snprintf(got + n, sizeof got - (size_t)n, " %.*s%s%.*s", (int)c.name.len, c.name.at,
-                          c.prev_id.len ? "=" : "", (int)c.prev_id.len, c.prev_id.len ? c.prev_id.at : "");
+            n += snprintf(got + n, sizeof got - (size_t)n, " %.*s%s%.*s%s", (int)c.name.len, c.name.at,
+                          c.prev_id.len ? "=" : "", (int)c.prev_id.len, c.prev_id.len ? c.prev_id.at : "",
+                          c.skips_self ? "!" : "");
         if (channels != g.channels)
             snprintf(got, sizeof got, "%u channels, not %u", channels, g.channels);
     }
@@ -55,6 +57,13 @@ static void long_lines(void)
     memset(lines + n, 'a', 65536);
     memcpy(lines + n + 65536, "\r\n", 3);
     ok(reads(lines, &g) != NULL, "of 64 KiB");
+    n = (size_t)sprintf(lines, "Grip-Set-Meta: user=");
+    memset(lines + n, 'a', 255);
+    memcpy(lines + n + 255, "\r\n", 3);
+    ok(!reads(lines, &g) && g.user.len == 255, "a user of 255 bytes");
+    memset(lines + n, 'a', 256);
+    memcpy(lines + n + 256, "\r\n", 3);
+    ok(reads(lines, &g) != NULL, "of 256 bytes");
     strcpy(lines, "Grip-Hold: stream\r\nGrip-Channel: a");
     for (int i = 1; i < 128; i++)
         strcat(lines, ",a");
@@ -80,12 +89,21 @@ int main(void)
     says("Grip-Hold: stream\r\nGrip-Channel: a\r\nGrip-Keep-Alive:\r\n", "stream 55 55 | a");
     says("Grip-Status: 4\r\nGrip-Channel: a\r\n", "none 55 0 | a");
 
+    says("Grip-Hold: stream\r\nGrip-Channel: a; filter=skip-self, b; prev-id=1; filter=skip-self, c\r\n"
+         "Grip-Set-Meta: age=7, user=alice\r\n",
+         "stream 55 0 |alice a! b=1! c");
+    says("Grip-Set-Meta: user=\"a b\"\r\nGrip-Set-Meta: user2=x\r\n", "none 55 0 |a b");
+    says("Grip-Set-Meta: user=\"\"\r\nGrip-Set-Meta: , ,\r\nGrip-Set-Meta:\r\n", "none 55 0 |");
+
+    says("Grip-Set-Meta: user=\"alice, other=b\r\n",
+         "a value in Grip-Set-Meta begins with a quote and ends without one");
+    says("Grip-Set-Meta: user=\"\r\n", "a value in Grip-Set-Meta begins with a quote and ends without one");
     says("Grip-Hold: forever\r\n", "Grip-Hold is neither stream nor response");
     says("Grip-Hold: stream\r\n", "Grip-Hold comes without Grip-Channel");
     says("Grip-Hold: stream\r\nGrip-Channel: ,\r\n", "Grip-Hold comes without Grip-Channel");
     says("Grip-Channel: ;prev-id=3\r\n", "Grip-Channel names no channel");
-    says("Grip-Channel: a; filter=skip-self\r\n",
-         "Grip-Channel has a parameter other than prev-id: filters are not supported");
+    says("Grip-Channel: a; filter=build-id\r\n",
+         "Grip-Channel has a parameter other than prev-id and filter=skip-self");
     says("Grip-Timeout: 0\r\n", "Grip-Timeout is not a number of seconds from 1 to 86400");
     says("Grip-Timeout: -1\r\n", "Grip-Timeout is not a number of seconds from 1 to 86400");
     says("Grip-Timeout: 86401\r\n", "Grip-Timeout is not a number of seconds from 1 to 86400");

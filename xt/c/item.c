@@ -8,8 +8,8 @@
 static const char golden[] = "\x01\x02\x03\x04\x05\x06\x07\x08"
                              "\x03\0\0\0\x02\0\0\0\x01\0\0\0"
                              "\x05\0\0\0\x06\0\0\0\x04\0\0\0\0\0\0\0"
-                             "\xc9\0\0\0\x4d\0\0\0\0\0\0\0"
-                             "newi2phelloA: b\r\nbody";
+                             "\xc9\0\0\0\x4d\0\3\0\0\0\0\0"
+                             "newi2phelloA: b\r\nbodybob";
 
 static char bytes[SR_ITEM_PACKED_MAX + 64];
 static size_t len;
@@ -67,6 +67,7 @@ static void agreed(void)
     is_bytes(v.fields.at, v.fields.len, "A: b\r\n", "fields");
     is_bytes(v.body.at, v.body.len, "body", "body");
     is_bytes(v.message.at, v.message.len, "hello", "message, which is the same as stream");
+    is_bytes(v.sender.at, v.sender.len, "bob", "sender");
     is_int(v.status, 201, "status");
     is_int(v.has, SR_ITEM_STREAM | SR_ITEM_RESPONSE | SR_ITEM_TEXT | SR_ITEM_SAME, "has");
     for (size_t i = 0; i < s.len; i++)
@@ -180,6 +181,11 @@ static void limits(void)
         made.prev_id = n;
         memcpy(bytes, &made, sizeof made);
         ok(sr_item_read(sr_bytes_of(bytes, sizeof made + 1 + n), &v) == (n < 256), "a prev_id of %u", n);
+        made.prev_id = 0;
+        made.sender = (uint16_t)n;
+        memcpy(bytes, &made, sizeof made);
+        ok(sr_item_read(sr_bytes_of(bytes, sizeof made + 1 + n), &v) == (n < 256), "a sender of %u", n);
+        ok(!sr_item_read(sr_bytes_of(bytes, sizeof made + n), &v), "and one that is cut");
     }
     kind(SR_ITEM_STREAM, 0, 0);
     packed("a", "x", "", "");

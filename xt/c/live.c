@@ -15,7 +15,8 @@ static char notes[4096];
 typedef struct one {
     sr_subscriber subscriber;
     const char *name;
-    bool ends; /* at its first publication */
+    const char *user; /* NULL: nobody */
+    bool ends;        /* at its first publication */
 } one;
 
 static void note(const char *format, const char *name, sr_bytes text)
@@ -50,7 +51,15 @@ static void leave(sr_live *live, sr_subscriber *s)
     sr_subscriber_end(live, s);
 }
 
-static const sr_subscriber_ops ops = {SR_HELD_STREAM, deliver, gap, due, leave, NULL, NULL};
+static sr_bytes user(const sr_subscriber *s)
+{
+    const char *name = ((const one *)s)->user;
+    return sr_bytes_of(name, name ? strlen(name) : 0);
+}
+
+static const sr_subscriber_ops ops = {SR_HELD_STREAM, deliver, gap, due, leave, NULL, NULL, user};
+
+static const char *sender = ""; /* of the publications that follow */
 
 static uint64_t number; /* of the last publication */
 
@@ -62,9 +71,11 @@ static bool publish(sr_live *live, const char *channel, const char *id, const ch
                     .id = (uint32_t)strlen(id),
                     .prev_id = (uint32_t)strlen(prev),
                     .stream = (uint32_t)strlen(text),
-                    .has = SR_ITEM_STREAM};
+                    .has = SR_ITEM_STREAM,
+                    .sender = (uint16_t)strlen(sender)};
     memcpy(packed, &item, sizeof item);
-    int n = snprintf(packed + sizeof item, sizeof packed - sizeof item, "%s%s%s%s", channel, id, prev, text);
+    int n = snprintf(packed + sizeof item, sizeof packed - sizeof item, "%s%s%s%s%s", channel, id, prev, text,
+                     sender);
     return sr_live_publish(live, sr_bytes_of(packed, sizeof item + (size_t)n));
 }
 
@@ -87,8 +98,36 @@ static void begin(sr_live *live, one *o, const char *name)
 
 static sr_subscribed join(sr_live *live, one *o, const char *channel, const char *prev)
 {
-    return sr_subscribe(live, &o->subscriber, sr_bytes_of(channel, strlen(channel)),
-                        sr_bytes_of(prev, strlen(prev)));
+    const sr_wanted wanted = {sr_bytes_of(channel, strlen(channel)), sr_bytes_of(prev, strlen(prev)),
+                              o->user};
+    return sr_subscribe(live, &o->subscriber, &wanted);
+}
+
+/* Subscriptions of somebody who wants nothing of his own. */
+static void own(sr_live *live)
+{
+    one a, b, c;
+    begin(live, &a, "a");
+    begin(live, &b, "b");
+    begin(live, &c, "c");
+    a.user = "alice";
+    b.user = "";
+    join(live, &a, "own", "1");
+    join(live, &b, "own", "");
+    join(live, &c, "own", "");
+    sender = "alice";
+    publish(live, "own", "2", "1", "1");
+    sender = "alic";
+    publish(live, "own", "3", "2", "2");
+    sender = "";
+    publish(live, "own", "4", "3", "3");
+    saw(live, "b:1 c:1 a:2 b:2 c:2 a:3 b:3 c:3 ", "what a user has published is skipped by his own");
+    sender = "alice";
+    publish(live, "own", "6", "5", "4");
+    saw(live, "a:gap b:4 c:4 ", "a gap is one all the same");
+    sender = "";
+    sr_subscriber_end(live, &b.subscriber);
+    sr_subscriber_end(live, &c.subscriber);
 }
 
 static void order(sr_live *live)
@@ -341,6 +380,7 @@ int main(void)
     bad_items(live);
     arrivals(live);
     addresses(live);
+    own(live);
     one a;
     begin(live, &a, "a");
     join(live, &a, "x", "");

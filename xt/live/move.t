@@ -27,6 +27,8 @@ my $socket = Sirius::WebSocket->new(
 )->to_app;
 my %HEAD = (
     '/stream' => [ 'Grip-Hold' => 'stream',   'Grip-Channel' => 'other, room' ],
+    '/own'    => [ 'Grip-Hold' => 'stream',   'Grip-Channel' => 'own; filter=skip-self', 'Grip-Set-Meta' => 'user="bob"',
+        'Grip-Keep-Alive' => ':\n\n; format=cstring; timeout=50' ],
     '/poll'   => [ 'Grip-Hold' => 'response', 'Grip-Channel' => 'end', 'Grip-Timeout' => 100, 'X-Own' => 'yes' ],
 );
 sub {
@@ -34,6 +36,7 @@ sub {
     return $socket->($env) if $env->{PATH_INFO} eq '/socket';
     my $head = $HEAD{ $env->{PATH_INFO} } || [];
     Sirius::Channel->publish( room => "$1\n" ) if $env->{PATH_INFO} =~ m{\A/say/(\d+)};
+    Sirius::Channel->publish( own => "of $1\n", sender => $1 ) if $env->{PATH_INFO} =~ m{\A/as/(\w+)};
     return [ 200, [ 'Content-Type' => 'text/plain', @$head ], ["begin\n"] ];
 }
 APP
@@ -145,6 +148,18 @@ for my $edges ( 1, 2 ) {
             'a response that waits has moved as well';
     };
 }
+
+subtest 'what a subscription skips' => sub {
+    my $server = start_server( $APP, '--config', configure(1), qw(--hold --workers 1) );
+    my $client = $server->connect;
+    $client->send( request('GET /own') );
+    $client->comes(qr/begin\n/);
+    ok renew( $server, 2 ), 'another edge';
+    $server->ask("GET /as/$_") for qw(bob ann);
+    my $heard = $client->comes(qr/of ann\n/);
+    like $heard,   qr/of ann\n/, 'comes of others';
+    unlike $heard, qr/of bob\n/, 'and not of its user';
+};
 
 subtest 'an edge that takes nothing over' => sub {
     my $conf     = spew( "$dir/off.conf", "hold = 1\n" );

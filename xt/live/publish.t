@@ -132,10 +132,11 @@ subtest 'From another process' => sub {
         "2 sirius ctl: publish: the item has 1048577 bytes, the maximum is 1048576\n", 'too large';
     is ctl( "\xff", '--format ws-message news' ),                       "0 published\n", 'a binary message';
     is ctl( 'x',    '--format http-response --id 2 --prev-id 1 news' ), "0 published\n", 'a response';
+    is ctl( 'x',    '--sender bob news' ),                              "0 published\n", 'of a user';
     is ctl( '',     '--close news' ),                                   "0 published\n", 'the end alone';
     is ctl( 'x',    '--close news' ), "0 published\n",                     'content and the end';
     is ctl( 'x',    '--json news' ),  qq(0 {"ok":1,"text":"published"}\n), '--json';
-    reaches( $server, 26, 'both edges have them' );
+    reaches( $server, 28, 'both edges have them' );
     is ctl( 'x', '--format x news' ),
         "2 sirius ctl: --format: 'x' is unknown: use http-stream, http-response or ws-message\n", 'no format';
     is ctl( 'x', '' ),    "2 sirius ctl: publish: the channel is missing\n",                'no channel';
@@ -153,7 +154,7 @@ SKIP: {
             "Invalid format: no formats specified: 'http-stream', 'http-response' or 'ws-message'\n400",
             'an error';
         is $post->( 'x' x 3e6 ), "The body has 3000000 bytes, the maximum is 2097152.\n413", 'too large';
-        reaches( $server, 30, 'both edges have the two' );
+        reaches( $server, 32, 'both edges have the two' );
     }
     $ENV{SIRIUS_CONTROL} = "$dir/none";
     like error( \&publish, a => 'x' ),

@@ -33,7 +33,8 @@ sub {
         push @{ $answer[1] }, 'Sec-WebSocket-Extensions' => 'grip' if $path =~ /grip/;
         push @{ $answer[1] }, 'Sec-WebSocket-Extensions' => 'grip; message-prefix="p-"' if $path =~ /prefix/;
         my $first = $path =~ /early/ ? event( TEXT => 'first' ) : '';
-        $first .= event( TEXT => 'c:{"type":"subscribe","channel":"news"}' ) if $path =~ /grip/;
+        my $filters = $path =~ m{/filter-(.+)} ? qq(,"filters":["$1"]) : '';
+        $first .= event( TEXT => qq(c:{"type":"subscribe","channel":"news"$filters}) ) if $path =~ /grip/;
         return [ @answer, [ "OPEN\r\n$first" ] ];
     }
     return [ @answer, [$body] ] if $path =~ /events/;
@@ -243,7 +244,11 @@ subtest 'GRIP' => sub {
     is $ws->next(5), 'text still', 'and again';
     $ws->text('c:{"type":"keep-alive"}');
     $ws->text('c:{"type":"fly"}');
-    is $ws->all, 'close 1011', 'an order that is unknown';
+    is $ws->all,                         'close 1011', 'an order that is unknown';
+    is ws('/grip/filter-build-id')->all, 'close 1011', 'a filter that is unknown';
+    $ws = ws('/grip/filter-skip-self');
+    $ws->text('x');
+    is $ws->next, 'text x', 'one that is not';
     $ws = ws('/prefix');
     $ws->text('p-x');
     is $ws->next, 'text x', 'another prefix';

@@ -36,6 +36,7 @@ subtest 'The form' => sub {
         channel   => 'new',
         id        => 'i2',
         'prev-id' => 'p',
+        meta      => { sender => 'bob', other => [] },
         formats   => {
             'http-stream'   => { content => 'hello' },
             'http-response' => { code    => 201, headers => { A => 'b' }, body => 'body' },
@@ -47,7 +48,7 @@ subtest 'The form' => sub {
     is substr( $item, 8 ),
         join( '',
         "\3\0\0\0\2\0\0\0\1\0\0\0",     "\5\0\0\0\6\0\0\0\4\0\0\0\0\0\0\0",
-        "\xc9\0\0\0\x4d\0\0\0\0\0\0\0", "newi2phelloA: b\r\nbody" ),
+        "\xc9\0\0\0\x4d\0\3\0\0\0\0\0", "newi2phelloA: b\r\nbodybob" ),
         'a full item';
     is_taken $item, 'C takes it';
     my %number
@@ -123,7 +124,14 @@ subtest 'Errors' => sub {
         [   { channel => '☺', 'http-stream' => $stream },
             'channel contains a character above 0xff: encode it, as with Encode::encode_utf8'
         ],
-        [ { channel => 'a', id => 'a' x 256, 'http-stream' => $stream }, 'id has more than 255 bytes' ],
+        [ { channel => 'a', id   => 'a' x 256, 'http-stream' => $stream }, 'id has more than 255 bytes' ],
+        [ { channel => 'a', meta => 'bob',     'http-stream' => $stream }, 'meta is not an object' ],
+        [   { channel => 'a', meta => { sender => 'a' x 256 }, 'http-stream' => $stream },
+            'the sender in meta has more than 255 bytes'
+        ],
+        [   { channel => 'a', meta => { sender => [] }, 'http-stream' => $stream },
+            'the sender in meta is not text'
+        ],
         [   { channel => 'a', 'prev-id' => 'a' x 256, 'http-stream' => $stream },
             'prev-id has more than 255 bytes'
         ],
@@ -213,6 +221,10 @@ subtest 'Items of bytes' => sub {
         [   'no values',
             [ formats => $text, close => undef, id => undef ],
             [ { channel => 'a', formats => $text } ]
+        ],
+        [   'a sender',
+            [ formats => $text, sender => 'bob' ],
+            [ { channel => 'a', meta => { sender => 'bob' }, formats => $text } ]
         ],
         [   'both',
             [ formats => $text, close => 1, %ids ],

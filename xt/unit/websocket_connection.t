@@ -94,6 +94,21 @@ subtest 'channels' => sub {
     dies( sub { connection()->subscribe("\xfc") },      qr/not UTF-8/,                           'bytes' );
     dies( sub { connection()->subscribe("a\nb") }, qr/the channel contains a control character/, 'a line' );
     dies( sub { connection()->subscribe(undef) },  qr/the channel is undefined/,                 'undef' );
+    is_deeply [ events( connection()->subscribe( 'a', 'b', { skip_self => "Zo\xc3\xab" } ) ) ],
+        [
+        map {"TEXT c:$_"} qq({"name":"user","type":"set-meta","value":"Zo\xc3\xab"}),
+        map {qq({"channel":"$_","filters":["skip-self"],"type":"subscribe"})} qw(a b)
+        ],
+        'skip_self';
+    is_deeply [ events( connection()->subscribe( 'a', {} ) ) ], ['TEXT c:{"channel":"a","type":"subscribe"}'],
+        'nothing else';
+    dies( sub { connection()->subscribe( 'a', { skip_self => q() } ) },   qr/the name of a user/, 'no name' );
+    dies( sub { connection()->subscribe( 'a', { skip_self => "a\n" } ) }, qr/control character/,  'a line' );
+    dies(
+        sub { connection()->subscribe( 'a', { filter => 'x' } ) },
+        qr/unknown argument 'filter'/,
+        'another word'
+    );
     is_deeply [ events( connection()->detach ) ], ['TEXT c:{"type":"detach"}'], 'detached';
 };
 

@@ -18,7 +18,7 @@ my $COMMANDS = 'status, ready, reload, stop, workers N, channels or publish CHAN
 my %COMMANDS = map { $_ => 1 } qw(channels publish ready reload status stop workers);
 
 # Options of one command only
-my @PUBLISH = qw(close format id prev-id);
+my @PUBLISH = qw(close format id prev-id sender);
 my @FORMATS = qw(http-stream http-response ws-message);
 
 my @ROWS = (
@@ -62,6 +62,11 @@ my @ROWS = (
             type  => 'string',
             value => 'ID',
             text  => 'With publish: the id of the item before it in the channel'
+        },
+        {   name  => 'sender',
+            type  => 'string',
+            value => 'NAME',
+            text  => 'With publish: the user who sends it, whose own subscriptions may skip it'
         },
         {   name => 'close',
             type => 'bool',
@@ -133,7 +138,8 @@ sub _items {
     $self->wrong('publish: SIRIUS_CONTROL is none, as in programs of a server without a control socket')
         if Sirius::Control::Place->is_none( $ENV{SIRIUS_CONTROL} )
         && !grep { defined $self->given($_) } qw(control pid);
-    my %how    = ( formats => scalar $self->_formats, map { $_ => $self->given($_) } qw(close id prev-id) );
+    my %how
+        = ( formats => scalar $self->_formats, map { $_ => $self->given($_) } qw(close id prev-id sender) );
     my @packed = eval {
         map { Sirius::Channel::Item->packed($_) } Sirius::Channel::Item->items( $channel, %how );
     };
@@ -316,6 +322,10 @@ Print the answer of the server as one line of JSON.
 =item B<--pid> I<PID>
 
 Control the server with this PID, if several run.
+
+=item B<--sender> I<NAME>
+
+With B<publish>: the user who sends it. Subscriptions with the filter C<skip-self> whose client is of this user do not get it.
 
 =item B<--timeout> I<SECONDS>
 

@@ -11,6 +11,7 @@ use constant {
     CHANNEL_MAX => 255,
     ID_MAX      => 255,
     REASON_MAX  => 123,
+    SENDER_MAX  => 255,
     SIZE_MAX    => 1_048_576,
 };
 use constant {
@@ -25,8 +26,8 @@ use constant {
 
 my %FORMAT = ( 'http-response' => \&_response, 'http-stream' => \&_stream, 'ws-message' => \&_message );
 
-# struct sr_item: number, seven lengths, status, code, has
-my $HEAD = 'L2 L7 S3 x6';
+# struct sr_item: number, seven lengths, status, code, has, and the length of the last text
+my $HEAD = 'L2 L7 S4 x4';
 
 # When this process has made its last item, and whether the lower half of a number comes first
 my $last        = 0;
@@ -51,7 +52,8 @@ sub items {
     my ( $class, $channel, %how ) = @_;
     my %ids = map { $_ => $how{$_} } grep { defined $how{$_} } qw(id prev-id);
     my @items;
-    push @items, { channel => $channel, %ids, formats => $how{formats} } if $how{formats};
+    my %meta = defined $how{sender} ? ( meta => { sender => $how{sender} } ) : ();
+    push @items, { channel => $channel, %ids, %meta, formats => $how{formats} } if $how{formats};
     %ids = () if @items;
     my %close = map { $_ => { action => 'close' } } qw(http-stream ws-message);
     push @items, { channel => $channel, %ids, formats => \%close } if $how{close};
@@ -69,6 +71,7 @@ sub packed {
     die "channel contains a control character\n"         if $channel =~ /[\x00-\x08\x0a-\x1f\x7f]/;
     die "id has more than ${\ ID_MAX} bytes\n"           if length( $id      // '' ) > ID_MAX;
     die "prev-id has more than ${\ ID_MAX} bytes\n"      if length( $prev_id // '' ) > ID_MAX;
+    my $sender  = $self->_sender( $item->{meta} );
     my $formats = $item->{formats} // $item;
     die "formats is not an object\n" if ref $formats ne 'HASH';
 
@@ -85,10 +88,12 @@ sub packed {
         delete $self->{message};
     }
     my @texts = map { $_ // '' } $channel, $id, $prev_id, @{$self}{qw(stream fields body message)};
-    my $size  = 0;
+    my $size  = length $sender;
     $size += length for @texts;
     die "the item has $size bytes, the maximum is ${\ SIZE_MAX}\n" if $size > SIZE_MAX;
-    return join '', pack( $HEAD, _number(), ( map {length} @texts ), @{$self}{qw(status code has)} ), @texts;
+    return join '',
+        pack( $HEAD, _number(), ( map {length} @texts ), @{$self}{qw(status code has)}, length $sender ),
+        @texts, $sender;
 }
 
 # What is to happen: 'send', or 'close' where that is possible
@@ -190,6 +195,16 @@ sub _response {
     return;
 }
 
+# Of what is said about an item, who has published it: for the filter skip-self
+sub _sender {
+    my ( $self, $meta ) = @_;
+    return ''                     if !defined $meta;
+    die "meta is not an object\n" if ref $meta ne 'HASH';
+    my $sender = $self->_text( 'the sender in meta', $meta->{sender} ) // '';
+    die "the sender in meta has more than ${\ SENDER_MAX} bytes\n" if length $sender > SENDER_MAX;
+    return $sender;
+}
+
 sub _stream {
     my ( $self, $format ) = @_;
     my $closes = $self->_action( 'http-stream', $format, 'close' ) eq 'close';
@@ -234,6 +249,7 @@ Takes an item in the form of GRIP, as Pushpin does:
   channel   at most 255 bytes
   id        of the item, at most 255 bytes
   prev-id   of the item before it in the channel
+  meta      sender: who has published it, at most 255 bytes, for subscriptions with the filter skip-self
   formats   one or more of these, which may also be beside the channel:
     http-stream     content or content-bin (base64); or action close
     http-response   code (200), headers (an object, or an array of pairs), body or body-bin

@@ -160,12 +160,19 @@ sub send_binary {
 
 sub subscribe {
     my ( $self, @channels ) = @_;
-    return $self->_channel( subscribe => @channels );
+    my %how = ref $channels[-1] eq 'HASH' ? %{ pop @channels } : ();
+    my ($unknown) = grep { $_ ne 'skip_self' } sort keys %how;
+    die "subscribe: unknown argument '$unknown'\n" if defined $unknown;
+    my $user = $how{skip_self} // return $self->_channel( 'subscribe', \@channels );
+    die "subscribe: skip_self is the name of a user, and empty here\n" if $user eq q();
+    $self->meta( user => $user );    # other gateways pass this on, and look for the other
+    $self->_control( type => 'set-meta', name => 'user', value => _text( subscribe => $self->{meta}{user} ) );
+    return $self->_channel( 'subscribe', \@channels, filters => ['skip-self'] );
 }
 
 sub unsubscribe {
     my ( $self, @channels ) = @_;
-    return $self->_channel( unsubscribe => @channels );
+    return $self->_channel( 'unsubscribe', \@channels );
 }
 
 sub _bytes {
@@ -181,13 +188,13 @@ sub _bytes {
 }
 
 sub _channel {
-    my ( $self, $type, @channels ) = @_;
-    die "$type: no channel\n" if !@channels;
-    for (@channels) {
+    my ( $self, $type, $channels, @more ) = @_;
+    die "$type: no channel\n" if !@$channels;
+    for (@$channels) {
         my $channel = _bytes( $type => $_, 'channel' );
         die "$type: a channel has 1 to 255 bytes\n"             if $channel eq q() || length $channel > 255;
         die "$type: the channel contains a control character\n" if $channel =~ /[\x00-\x08\x0a-\x1f\x7f]/;
-        $self->_control( type => $type, channel => _text( $type => $channel ) );
+        $self->_control( type => $type, channel => _text( $type => $channel ), @more );
     }
     return $self;
 }
@@ -316,8 +323,10 @@ Sends bytes to this client.
 =head2 subscribe, unsubscribe
 
   $ws->subscribe( 'room', "user-$id" );
+  $ws->subscribe( 'room', { skip_self => $name } );
 
-From now on this connection gets what is published on these channels, or not any more. A channel has 1 to 255 bytes.
+From now on this connection gets what is published on these channels, or not any more. A channel has 1 to 255 bytes. With C<skip_self> it
+does not get what this user has published, as C<sender> (L<Sirius::Channel>); the name becomes the C<user> in its C<meta>.
 
 =head1 SEE ALSO
 

@@ -31,7 +31,7 @@ my $chat = Sirius::WebSocket->new(
         return $ws->reject( 401, "sign in\n" ) if $ws->env->{QUERY_STRING} eq 'nobody';
         my ($protocol) = split /, */, $ws->env->{HTTP_SEC_WEBSOCKET_PROTOCOL} || '';
         $ws->accept( $protocol ? ( 'Sec-WebSocket-Protocol' => $protocol ) : () )->subscribe( 'room', 'all' );
-        $ws->meta( user => $ws->env->{QUERY_STRING} );
+        $ws->subscribe( 'own', { skip_self => $ws->env->{QUERY_STRING} } );
     },
     on_message => sub {
         my ( $ws, $content, $is_binary ) = @_;
@@ -57,6 +57,13 @@ my %page = (
         [   200,
             [ 'Content-Type' => 'text/event-stream', 'Grip-Hold' => 'stream', 'Grip-Channel' => 'news, all',
               'Grip-Keep-Alive' => ':\n\n; format=cstring; timeout=20', 'X-Accel-Buffering' => 'no' ],
+            ["data: first\n\n"]
+        ];
+    },
+    '/own' => sub {
+        [   200,
+            [ 'Content-Type' => 'text/event-stream', 'Grip-Hold' => 'stream', 'Grip-Channel' => 'own; filter=skip-self',
+              'Grip-Set-Meta' => qq(user="$_[0]") ],
             ["data: first\n\n"]
         ];
     },
@@ -96,6 +103,11 @@ sub _post {
 sub publish {
     my ( $self, $channel, %formats ) = @_;
     return $self->{publish}->( { channel => $channel, formats => \%formats } );
+}
+
+sub publish_as {
+    my ( $self, $sender, $channel, %formats ) = @_;
+    return $self->{publish}->( { channel => $channel, meta => { sender => $sender }, formats => \%formats } );
 }
 
 sub websocket {
@@ -139,6 +151,18 @@ sub streams {
         $self->publish( news => 'http-stream' => { action => 'close' } );
         ok until_true( 10, sub { my $in = $_->rest(0.5); $_->{end} || $in =~ /^0\r\n\r\n/m } ), 'and ends'
             for @client;
+    };
+    subtest 'skip-self' => sub {
+        my ( $ann, $bob ) = map { $self->client } 1, 2;
+        $ann->send( request('GET /own?Ann') );
+        $bob->send( request('GET /own?Bob') );
+        $_->comes(qr/data: first\n\n/) for $ann, $bob;
+        $self->publish_as( 'Ann', own => 'http-stream' => { content => "data: of Ann\n\n" } );
+        $self->publish( own => 'http-stream' => { content => "data: of nobody\n\n" } );
+        my ( $heard, $said ) = map { $_->comes(qr/data: of nobody/) } $bob, $ann;
+        like $heard,  qr/of Ann.*of nobody/s, 'others get what a user publishes';
+        like $said,   qr/of nobody/,          'he gets what others do';
+        unlike $said, qr/of Ann/,             'and nothing of his own';
     };
     subtest 'long polling' => sub {
         my $client = $self->client;
@@ -214,6 +238,14 @@ sub websockets {
         $self->publish( all => 'ws-message' => { action => 'close', code => 4002 } );
         $ws[0]->next;
         like $ws[0]->next, qr/\Aclose 4002/, 'closed by a publisher';
+    };
+    subtest 'skip-self' => sub {
+        my ( $ann, $bob ) = map { $self->websocket($_) } qw(Ann Bob);
+        $self->_talk( $_, 'ready', 'echo ready' ) for $ann, $bob;
+        $self->publish_as( 'Ann', own => 'ws-message' => { content => 'of Ann' } );
+        $self->publish( own => 'ws-message' => { content => 'of nobody' } );
+        is $bob->next, 'text of Ann', 'others get what a user publishes';
+        is $_->next, 'text of nobody', 'and he gets what others do' for $bob, $ann;
     };
     subtest 'keep-alive' => sub {
         my $ws = $self->websocket('Ann');
