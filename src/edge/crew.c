@@ -6,6 +6,7 @@
 #include "../conn/relay.h"
 #include "../conn/send.h"
 #include "../conn/trouble.h"
+#include "../live/hold.h"
 #include "../net/descriptors.h"
 #include "../net/memfile.h"
 #include "../net/pidfd.h"
@@ -329,7 +330,7 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
         lend_stream(ed, m, note, en->exchange);
         return;
     }
-    if (c && c->state == SR_CONN_STREAMS) /* an event of a WebSocket, which has none */
+    if (c && (c->state == SR_CONN_STREAMS || sr_hold_has(en->exchange))) /* an event of a WebSocket, or what is to be held: it has none */
         c = NULL;
     note->kind = SR_MESSAGE_SOCKET;
     note->bytes = 0;

@@ -332,6 +332,37 @@ subtest 'with --hold' => sub {
     $server->stop;
 };
 
+subtest 'an application that takes it and answers with Grip-Hold as well' => sub {
+    $server = start_server( <<'APP', options(qw(--hold --workers 2)) );
+sub {
+    my $env  = shift;
+    my $path = $env->{PATH_INFO};
+    my @head = ( 200, [ 'Grip-Hold' => $path =~ /poll/ ? 'response' : 'stream', 'Grip-Channel' => 'c', 'Grip-Timeout' => 1 ] );
+    return [ 200, [], [$$] ] if $path eq '/';
+    my $touch = sub { my $io = $env->{'psgix.io'}; fileno $io if $io };
+    $touch->() if $path =~ /before/;
+    return [ @head, ['whole'] ] if $path =~ /whole/;
+    return sub {
+        my $writer = shift->( [@head] );
+        $writer->write('x');
+        $touch->();
+        close delete $env->{'psgix.io'} if $path =~ /close/ && $env->{'psgix.io'};
+        select undef, undef, undef, 0.2;
+        $writer->close;
+    };
+}
+APP
+    my @edges = $server->edges;
+    for my $kind (qw(poll stream)) {
+        like tunnel("/$kind-$_"), qr/\A(?:501|reset)/, "$kind, $_: it is not held"
+            for qw(before-whole before before-close);
+        open_tunnel( greeted(), 1, "/$kind-close" )->await( 'HEADERS', 1 );
+        is $server->ask('GET /')->status, 200, "$kind: touched when it is held";
+    }
+    is_deeply [ $server->edges ], \@edges, 'the edge goes on';
+    $server->stop;
+};
+
 subtest 'a stop' => sub {
     $server = start_server( $APP, options(qw(--workers 1 --graceful-timeout 20)) );
     my $client = open_tunnel( greeted(), 1, '/raw' );

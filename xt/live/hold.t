@@ -24,7 +24,7 @@ my %PAGE = (
 sub {
     my $env  = shift;
     my $path = $env->{PATH_INFO};
-    my $page = $PAGE{ $path =~ s{\A/(?:writer|file|large)}{}r };
+    my $page = $PAGE{ $path =~ s{\A/(?:writer|file|large|later)}{}r };
     my $head = [ 'Content-Type' => 'text/plain', @{ $page || [] } ];
     return [ 200, $head, [ 'x' x 300_000 ] ] if $path =~ m{\A/large};
     if ( $path =~ m{\A/file} ) {
@@ -39,6 +39,16 @@ sub {
         $writer->close;
         }
         if $path =~ m{\A/writer};
+    if ( $path eq '/later/poll' ) {
+        return sub {
+            my $writer = $_[0]->( [ 200, $head ] );
+            $writer->write('whole');
+            my $io = $env->{'psgix.io'};
+            fileno $io if $io;
+            close $io if $io;
+            $writer->close;
+        };
+    }
     return [ $1, [ @$head[ 2 .. $#$head ] ], [] ] if $env->{QUERY_STRING} =~ /\A([23]04)\z/;
     return [ 200, $head, ["hello\n"] ];
 }
@@ -123,6 +133,11 @@ subtest 'a response that waits' => sub {
     is $server->ask('GET /writer/poll')->body,       "one\ntwo\n", 'of a writer';
     is length $server->ask('GET /large/poll')->body, 300_000,      'a large one is sent at once';
     is held()->{response},                           0,            'nothing is held';
+};
+
+subtest 'an application that asks for psgix.io when the response is to be held' => sub {
+    my $answer = $server->ask('GET /later/poll');
+    is $answer->body, 'whole', 'gets none, and the response is whole';
 };
 
 subtest 'a client that has ended its side' => sub {
