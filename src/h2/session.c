@@ -169,9 +169,12 @@ static int closed(nghttp2_session *ng, int32_t id, uint32_t error, void *with)
     if (!st)
         return 0;
     nghttp2_session_set_stream_user_data(ng, id, NULL);
-    st->detached = st->exchange && st->finished && (!st->pump || st->exchange->slot);
-    if (st->detached) { /* the application has not come to its end */
+    st->detached = st->exchange && st->finished &&
+                   (!st->pump || st->exchange->slot || (st->ended && sr_buffer_len(&st->pump->up)));
+    if (st->detached) { /* the application has not come to its end, or to that of what the client has sent */
         st->session->n_detached++;
+        if (st->pump && !st->ended) /* a reset: nothing more comes, and it may wait for that */
+            sr_stream_drop_pump(st);
         return 0;
     }
     sr_stream_over(st, st->finished ? SR_OVER_WHOLE : SR_OVER_ABORTED);
@@ -410,13 +413,18 @@ static int64_t rests_until(const sr_engine *e, const sr_session *s)
     return s->warned || !sr_session_spent(s, 0) ? sr_session_goaway_at(s) : e->now + SR_GOAWAY_NS;
 }
 
-/* The limit of the connection, for what it waits for. One that runs for the same goes on, unless there was progress. */
+/*
+ * The limit of the connection, for what it waits for. One that runs for the same goes on, unless there was progress, or a request that was
+ * answered since then.
+ */
 static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
 {
     sr_conn *c = s->conn;
     bool running = !sr_link_alone(&c->deadline.link);
     int64_t goaway_at = s->n_streams ? sr_session_goaway_at(s) : SR_NO_LIMIT;
     sr_deadline_kind kind;
+    bool served = s->served != c->requests;
+    s->served = c->requests;
     if (goaway_at < SR_NO_LIMIT && !c->out)
         kind = SR_DEADLINE_GOAWAY; /* within a second; the limits of what it waits for begin then */
     else if (c->out || t.blocked)
@@ -431,7 +439,7 @@ static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
         sr_head_free(s);
     int64_t at = kind == SR_DEADLINE_IDLE ? rests_until(e, s) : goaway_at;
     if (running && c->deadline.kind == kind && c->deadline.at <= at &&
-        !(kind == SR_DEADLINE_WRITE && progress))
+        !(kind == SR_DEADLINE_WRITE && progress) && !(kind == SR_DEADLINE_IDLE && served))
         return;
     if (at < SR_NO_LIMIT)
         sr_deadline_keep(e, c, kind, at);

@@ -59,9 +59,10 @@ void sr_stream_passed(sr_h2_stream *st, size_t n)
     if (!n && !s->kept)
         return;
     nghttp2_session_consume_stream(s->ng, st->id, n);
-    if (s->passing <= SR_TUNNELS_MAX) {
-        nghttp2_session_consume_connection(s->ng, s->kept);
-        s->kept = 0;
+    size_t waits = s->passing <= SR_TUNNELS_MAX ? 0 : s->passing;
+    if (s->kept > waits) {
+        nghttp2_session_consume_connection(s->ng, s->kept - waits);
+        s->kept = waits;
     }
     sr_session_due(s);
 }

@@ -61,9 +61,10 @@ struct sr_session {
     uint32_t n_streams;
     size_t heads;       /* bytes of all sr_h2_stream.head */
     size_t passing;     /* bytes in all sr_pump.up */
-    size_t kept;        /* bytes of which the client is not told that the connection has room for others */
+    size_t kept;        /* bytes of which the client is not told that the connection has room for others: `passing` at most, and none below SR_TUNNELS_MAX */
     size_t informed;    /* bytes of interim responses since all heads were sent */
     uint32_t prefaced;  /* bytes of the preface that were read */
+    uint32_t served;    /* requests of the connection when its time limit was last looked at */
     bool over;          /* nothing more is read */
     bool warned;        /* GOAWAY was announced, with a PING behind it */
     bool acked;         /* which the client has answered */
@@ -116,7 +117,10 @@ void sr_stream_drop_output(sr_h2_stream *st);
 /* Closes psgix.io. */
 void sr_stream_drop_pump(sr_h2_stream *st);
 
-/* So many bytes in its sr_pump.up have found their way. The stream has their credit again, and the connection all that it lacks. */
+/*
+ * So many bytes in its sr_pump.up have found their way. The stream has their credit again, and the connection all but that of bytes which
+ * still wait, if these are many.
+ */
 void sr_stream_passed(sr_h2_stream *st, size_t n);
 
 /* Keeps the head of its request, until the next call. False: no memory. */

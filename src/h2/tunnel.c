@@ -219,7 +219,10 @@ void sr_tunnel_detach(sr_engine *e, sr_exchange *x)
     sr_deadline_clear_exchange(e, x);
     sr_accesslog_keep(e, x);
     sr_stream_drop_request(st);
-    sr_tunnel_pumped(e, x);
+    if (has_pair(st->pump))
+        sr_tunnel_pumped(e, x);
+    else /* the client has reset it meanwhile */
+        sr_h2_cut(e, x);
 }
 
 sr_response_error sr_tunnel_head(sr_engine *e, sr_exchange *x, const sr_head *h, sr_bytes *made)

@@ -50,7 +50,7 @@ static void deliver_one(sr_live *live, sr_subscription *sub, const sr_publicatio
 /* What a delivery of that takes, in those of SR_LIVE_SLICE: each is copied, or sent. */
 static unsigned cost(const sr_publication *p)
 {
-    return 1 + (unsigned)(p->bytes / 4096);
+    return 1 + (unsigned)(p->bytes / SR_LIVE_DELIVERY);
 }
 
 /* The next `n` subscribers of the first channel, fewer if the publication is long. Returns how many are left of `n`. */

@@ -140,7 +140,7 @@ static void put(sr_engine *e, sr_hold *h, sr_bytes bytes)
     sr_exchange *x = h->subscriber.exchange;
     sr_conn *c = x->conn;
     const sr_output *out = x->protocol->output(x);
-    if (out && sr_output_pending(out) > e->config.hold_buffer) {
+    if (out && sr_output_pending(out) > e->config.hold_buffer + sr_live_unsent(c)) {
         drop(e, h);
         return;
     }

@@ -20,6 +20,7 @@
 
 enum {
     SR_LIVE_SLICE = 64,             /* deliveries in a step of the loop */
+    SR_LIVE_DELIVERY = 4096,        /* bytes; a longer one counts as several */
     SR_LIVE_REMEMBERS = 60,         /* seconds */
     SR_LIVE_REMEMBERED_MAX = 10000, /* channels without subscribers */
     SR_LIVE_WHEEL = 256,            /* seconds of the timers that have a list of their own */
@@ -169,6 +170,15 @@ void sr_live_retire(sr_live *live);
 void sr_live_yield(sr_live *live, uint32_t kinds);
 /* Whether what is held on this connection may move to another edge. */
 bool sr_live_moves(const sr_conn *c);
+/*
+ * Bytes that a connection may have to send beside what its client is behind: one with several exchanges sends what came in a step of the
+ * loop at the end of that. As much as sr_live_step delivers.
+ */
+static inline size_t sr_live_unsent(const sr_conn *c)
+{
+    return sr_link_alone(&c->due) ? 0 : (size_t)SR_LIVE_SLICE * SR_LIVE_DELIVERY;
+}
+
 /* Whether it need not leave: the edge goes on, or it can move to the edge that takes over. */
 bool sr_live_stays(const sr_live *live, const sr_subscriber *s);
 

@@ -357,8 +357,11 @@ bool sr_websocket_data(sr_websocket *ws, char *at, size_t len, bool ended)
     } else if (len && !sr_wsread_bytes(ws, at, len)) {
         return true;
     }
-    if (ended) {
-        sr_wscarrier_gone(ws);
+    if (ended) { /* after CLOSE, or beside a refusal, it waits for the rest */
+        if (ws->state == SR_WEBSOCKET_CLOSING)
+            sr_wscarrier_finish(ws);
+        else if (!ws->closed && ws->state != SR_WEBSOCKET_REFUSED)
+            sr_wscarrier_gone(ws);
         return true;
     }
     ws->paused = ws->paused || sr_wsread_full(ws);

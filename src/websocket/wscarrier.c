@@ -170,7 +170,7 @@ bool sr_wscarrier_publish(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes
 {
     sr_engine *e = ws->all->engine;
     uint64_t owed = ws->owed, behind = pending(ws);
-    if (behind > e->config.hold_buffer + owed) {
+    if (behind > e->config.hold_buffer + owed + sr_live_unsent(ws->carrier->conn)) {
         sr_counters_add(&e->row->counters.hold_slow, 1);
         ws->carrier->broken = true;
         sr_wscarrier_drop(ws);
