@@ -313,7 +313,7 @@ static bool h2fields_one(sr_conn *c, h2wire *w, int client, const h2fields_list 
     MUST(sr_buffer_add(&c->in, w->out, w->out_len));
     w->out_len = 0;
     sr_intake got = SR_INTAKE_WAIT;
-    for (int i = 0; i < 9 && got == SR_INTAKE_WAIT && sr_buffer_len(&c->in) && !s->over; i++)
+    for (int i = 0; i < 9 && got != SR_INTAKE_READY && sr_buffer_len(&c->in) && !s->over; i++)
         got = sr_h2.read(e, c, &task);
     if (got == SR_INTAKE_READY) {
         h2fields_accepted(&task, l, &limits, n);

@@ -330,7 +330,8 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
         lend_stream(ed, m, note, en->exchange);
         return;
     }
-    if (c && (c->state == SR_CONN_STREAMS || sr_hold_has(en->exchange))) /* an event of a WebSocket, or what is to be held: it has none */
+    if (c && (c->state == SR_CONN_STREAMS ||
+              sr_hold_has(en->exchange))) /* an event of a WebSocket, or what is to be held: it has none */
         c = NULL;
     note->kind = SR_MESSAGE_SOCKET;
     note->bytes = 0;

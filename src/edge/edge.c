@@ -525,15 +525,24 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
 static void buffered(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
+    sr_link later;
+    sr_link_init(&later);
     for (int n = 0; n < BUFFERED_PER_STEP && !sr_link_alone(&e->intake.buffered); n++) {
         sr_conn *c = SR_LIST_ENTRY(e->intake.buffered.next, sr_conn, buffered);
         sr_task task;
         sr_link_remove(&c->buffered);
+        sr_intake got = SR_INTAKE_WAIT;
         if (c->pump)
             sr_relay_step(e, c);
-        else if (c->protocol->read(e, c, &task) == SR_INTAKE_READY)
+        else
+            got = c->protocol->read(e, c, &task);
+        if (got == SR_INTAKE_READY)
             sr_dispatch(ed, &task);
+        else if (got == SR_INTAKE_LATER)
+            sr_link_append(&later, &c->buffered);
     }
+    while (!sr_link_alone(&later))
+        sr_link_append(&e->intake.buffered, later.next);
 }
 
 /* Lets handshakes go on for a while, after all that others wait for. */

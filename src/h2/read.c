@@ -64,7 +64,7 @@ static sr_intake wait_for_more(sr_engine *e, sr_conn *c, bool rest)
     sr_session_due(sr_session_of(c)); /* which watches it */
     if (rest || sr_transport_holds(c->transport))
         sr_link_append(&e->intake.buffered, &c->buffered);
-    return SR_INTAKE_WAIT;
+    return rest ? SR_INTAKE_LATER : SR_INTAKE_WAIT;
 }
 
 static sr_intake ready(sr_engine *e, sr_conn *c, sr_task *task)

@@ -59,9 +59,10 @@ struct sr_session {
     sr_conn *conn;
     sr_link streams;
     uint32_t n_streams;
-    size_t heads;       /* bytes of all sr_h2_stream.head */
-    size_t passing;     /* bytes in all sr_pump.up */
-    size_t kept;        /* bytes of which the client is not told that the connection has room for others: `passing` at most, and none below SR_TUNNELS_MAX */
+    size_t heads;   /* bytes of all sr_h2_stream.head */
+    size_t passing; /* bytes in all sr_pump.up */
+    size_t
+        kept; /* bytes of which the client is not told that the connection has room for others: `passing` at most, and none below SR_TUNNELS_MAX */
     size_t informed;    /* bytes of interim responses since all heads were sent */
     uint32_t prefaced;  /* bytes of the preface that were read */
     uint32_t served;    /* requests of the connection when its time limit was last looked at */
