@@ -13,7 +13,7 @@
 #include "h2/state.h"
 #include "memory.h"
 
-enum { H2SESSION_CLIENTS = 3, H2SESSION_BODIES = 8, H2SESSION_KNOWN = 128 };
+enum { H2SESSION_QUEUE = 100, H2SESSION_CLIENTS = 3, H2SESSION_BODIES = 8, H2SESSION_KNOWN = 128 };
 
 /* A body that the client has not ended */
 typedef struct h2session_body {
@@ -30,6 +30,8 @@ typedef struct h2session_client {
 } h2session_client;
 
 static h2session_client h2session_clients[H2SESSION_CLIENTS];
+static bool
+    h2session_crowded; /* the queue has been full, so that any request may be refused: they have 128 streams each */
 static unsigned h2session_id;
 
 /* What is known of the requests of late */
@@ -140,6 +142,8 @@ static void h2session_steps(int n)
         moments_steps(1);
         if (moments_lives)
             h2session_check();
+        h2session_crowded =
+            h2session_crowded || (moments_lives && sr_slots_used(moments_edge) >= H2SESSION_QUEUE / 2);
     }
 }
 
@@ -161,7 +165,8 @@ static void h2session_look(h2session_client *h)
     for (unsigned i = 0; i < k->n;) {
         const moments_shape *shape = k->asked[i].shape;
         int32_t stream = k->asked[i].stream;
-        bool odd = h->odd || k->h2->blind || !moments_calm || h2session_is_odd(k->asked[i].id);
+        bool odd =
+            h->odd || k->h2->blind || !moments_calm || h2session_crowded || h2session_is_odd(k->asked[i].id);
         moments_verdict v = k->h2->blind ? V_NOTHING : moments_h2_judge(k, i, &status);
         MUST(v != V_WRONG);
         if (v == V_REFUSED)
@@ -550,7 +555,8 @@ FUZZ_TARGET(h2session)
 {
     moments_input in = {data, data + size};
     moments_play();
-    moments_edge->engine->config.max_queue = 100;
+    moments_edge->engine->config.max_queue = H2SESSION_QUEUE;
+    h2session_crowded = false;
     moments_any_body = false;
     moments_on_begin = h2session_begins;
     memset(h2session_known, 0, sizeof h2session_known);
