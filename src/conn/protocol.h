@@ -3,7 +3,7 @@
 /*
  * protocol: what a connection speaks, as a table of calls. The edge and the other files of this folder deal with requests and
  * responses (exchange.h). How these look on the wire, where they end, and whether another one may follow on the connection, is known
- * to the protocol alone. HTTP/1.x (src/h1) is the only one.
+ * to the protocol alone: HTTP/1.x (src/h1) or HTTP/2 (src/h2). What is held stands between an exchange and these (src/live, src/websocket).
  *
  * Owner: a table is static. sr_conn.protocol is set when the connection enters the engine.
  * Closing: all calls but `head`, `piece` and `file` may close and free the connection, and with it the exchange.

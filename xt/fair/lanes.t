@@ -73,7 +73,7 @@ sub wait_lane {
             return !grep { $lane->{$_} != $want{$_} } keys %want;
         }
     );
-    diag JSON::PP->new->canonical->encode( lane( $server, $name ) ) if !$ok;
+    diag( JSON::PP->new->canonical->encode( lane( $server, $name ) ) ) if !$ok;
     return $ok;
 }
 
@@ -293,6 +293,13 @@ subtest 'a reload, also with another limit' => sub {
     $write->('/report=3');
     ok $reload->(2),                                                       'another';
     ok until_true( 20, sub { lane( $server, '/report' )->{limit} == 3 } ), 'which shows another limit';
+    ok until_true(
+        20,
+        sub {
+            grep { $_->{state} eq 'draining' } @{ $server->board->{edges} };
+        }
+        ),
+        'and the edge of the old one accepts no more';
     my $new = $server->connect;
     $new->send( request('GET /report?r5') );
     ok wait_lane( $server, '/report', running => 3, waiting => 2 ),
