@@ -158,10 +158,10 @@ subtest 'Recycled, and out of time' => sub {
 
 # perl says "Out of memory!" and exits with status 1, as if it had been told to. A constant would be made when the application is compiled
 subtest 'perl gets no memory' => sub {
-    my $server
-        = start_server(
+    my $server = start_server(
         "sub { if ( \$_[0]{PATH_INFO} eq '/much' ) { my \$n = 1 << 32; my \$x = 'x' x \$n } [ 200, [], ['ok'] ] }\n",
-        '--workers', 1 );
+        '--workers', 1
+    );
     is system( 'prlimit', '--as=1000000000', map { ( '--pid', $_ ) } $server->workers ), 0,
         'a limit of memory';
     is $server->ask('GET /')->body,       'ok', 'it serves';
