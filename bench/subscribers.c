@@ -110,7 +110,7 @@ static void serve_bare(int port, int n)
     for (int i = 0; i < n; i++) {
         fds[i] = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
         setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        if (read(fds[i], line, 0) < 0 || write(fds[i], HEAD, sizeof HEAD - 1) < 0)
+        if (write(fds[i], HEAD, sizeof HEAD - 1) < 0)
             fail("accept");
     }
     while (fgets(line, sizeof line, stdin))
