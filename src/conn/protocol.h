@@ -49,7 +49,8 @@ typedef struct sr_protocol {
 
     /*
      * Its head. A final one is sent with what follows, so `piece`, `file` or sr_joined_flush comes next; an interim one (102 to 199) at
-     * once, unless this client should get none. `made` is the head as lines, until the next call. After an error nothing was made.
+     * once, unless this client should get none. Of what is held for an extended CONNECT, 101 is final: it opens the tunnel. `made` is the
+     * head as lines, until the next call. After an error nothing was made.
      */
     sr_response_error (*head)(sr_engine *e, sr_exchange *x, const sr_head *h, sr_bytes *made);
 

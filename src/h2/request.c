@@ -291,8 +291,8 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
     x->is_head = sr_bytes_equal(part(s, s->method), SR_BYTES("HEAD"));
     if (!s->status && r->framing == SR_BODY_LENGTH && r->content_length > e->config.max_body)
         refuse(s, 413, SR_BODY_TOO_LARGE);
-    st->extended = !s->status && r->extended;
-    if (st->extended && (ended || r->framing != SR_BODY_NONE))
+    x->is_tunnel = !s->status && r->extended;
+    if (x->is_tunnel && (ended || r->framing != SR_BODY_NONE))
         refuse(s, 400, "an extended CONNECT has a body, or ends with its head");
     if (!s->status && (ended || r->extended)) {
         s->complete = st;

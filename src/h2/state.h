@@ -42,7 +42,6 @@ typedef struct sr_h2_stream {
     bool last;     /* the edge has ended the response */
     bool finished; /* its last frame was sent */
     bool detached; /* nghttp2 has forgotten it, before the edge has ended the response */
-    bool extended; /* it was opened by extended CONNECT */
     bool moved;    /* some of it was sent in this turn, so that its worker may go on */
     sr_priority priority;
     size_t withheld;     /* bytes of the client that it is not told of as taken, so that not too many come */

@@ -228,17 +228,18 @@ void sr_tunnel_detach(sr_engine *e, sr_exchange *x)
 sr_response_error sr_tunnel_head(sr_engine *e, sr_exchange *x, const sr_head *h, sr_bytes *made)
 {
     sr_h2_stream *st = of(x);
-    if (!st->extended)
+    if (!x->is_tunnel)
         return sr_h2_head(e, x, h, made);
-    bool tunnel = !x->held; /* a response that is to be held is none of a tunnel */
-    if (tunnel && sr_tunnel_spoken(e, x)) {
+    if (!x->held && sr_tunnel_spoken(e, x)) {
         *made = sr_bytes_of("", 0);
         return SR_RESPONSE_OK;
     }
     sr_head other = *h;
-    if (!tunnel || h->status >= 200)
+    if (x->held || h->status >= 200)
         sr_stream_drop_pump(st);
-    if (tunnel && h->status >= 200 && h->status < 300)
+    if (x->held && h->status == 101)
+        other.status = 200;
+    else if (h->status >= 200 && h->status < 300)
         other.status = 501;
     return sr_h2_head(e, x, &other, made);
 }

@@ -31,7 +31,7 @@ void sr_tunnel_detach(sr_engine *e, sr_exchange *x);
 /* Whether what comes on this stream is for an application that may take it, or has. */
 static inline bool sr_tunnel_is(const sr_h2_stream *st)
 {
-    return st->extended && st->exchange && !st->exchange->held && st->taken && (!st->answered || st->pump);
+    return st->exchange && st->exchange->is_tunnel && !st->exchange->held && st->taken && (!st->answered || st->pump);
 }
 
 /* Bytes of the client, or its end (st->ended). Cares for the credit. */

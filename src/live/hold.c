@@ -407,7 +407,7 @@ sr_hold_result sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines)
 {
     sr_engine *e = live->engine;
     sr_grip g;
-    if (x->held || x->is_head || x->lent || sr_grip_read(lines, &g) || !g.hold)
+    if (x->held || x->is_head || x->is_tunnel || x->lent || sr_grip_read(lines, &g) || !g.hold)
         return SR_HOLD_NOT;
     sr_buffer content = {0};
     sr_hold *h = NULL;

@@ -120,7 +120,7 @@ static bool answer_client(sr_websocket *ws)
     sr_buffer_reset(text);
     bool ok = !fields_for_client(ws, text);
     if (ok && ws->streams) {
-        const sr_head head = {200, sr_buffer_bytes(text), SR_LENGTH_UNKNOWN, SR_LENGTH_UNKNOWN, false};
+        const sr_head head = {101, sr_buffer_bytes(text), SR_LENGTH_UNKNOWN, SR_LENGTH_UNKNOWN, false};
         ok = !x->protocol->head(e, x, &head, &made);
     } else if (ok) {
         ok = switched(ws, sr_buffer_bytes(text));

@@ -42,6 +42,7 @@ sub {
     if ( $path eq '/end-kept' )      { my $n = sysread $kept[0], my $bytes, 100; return [ 200, [], [ $n // "no: $!" ] ] }
     return [ 403, [ 'X-Why' => 'no' ], ['forbidden'] ] if $path eq '/forbidden';
     return [ 204, [], [] ] if $path eq '/204';
+    return [ 200, [], ['page'] ] if $path eq '/held';
     my $io = $env->{'psgix.io'};
     return [ 200, [], [ $io ? fileno $io : 'none' ] ] if $path eq '/ordinary';
     return [ 200, [], [ join ' ', ref $io, show( $env, qw(REQUEST_METHOD SERVER_PROTOCOL HTTP_HOST HTTP_UPGRADE HTTP_CONNECTION
@@ -329,6 +330,7 @@ subtest 'with --hold' => sub {
     is $ws->next, 'binary x', 'at a path that is not held';
     $ws->close;
     is tunnel( '/ordinary', ':protocol' => 'other' ) =~ s/\d+\z/n/r, '501 n', 'another protocol';
+    is tunnel( '/held', ':protocol' => 'websocket', 'sec-websocket-version' => 13 ), '501 page', 'an ordinary response where the server speaks WebSocket';
     $server->stop;
 };
 
@@ -356,8 +358,9 @@ APP
     for my $kind (qw(poll stream)) {
         like tunnel("/$kind-$_"), qr/\A(?:501|reset)/, "$kind, $_: it is not held"
             for qw(before-whole before before-close);
-        open_tunnel( greeted(), 1, "/$kind-close" )->await( 'HEADERS', 1 );
-        is $server->ask('GET /')->status, 200, "$kind: touched when it is held";
+        is open_tunnel( greeted(), 1, "/$kind-$_" )->await( 'HEADERS', 1 )->{status}, 501, "$kind, $_: nor that"
+            for qw(whole later close);
+        is $server->ask('GET /')->status, 200, "$kind: the workers are free";
     }
     is_deeply [ $server->edges ], \@edges, 'the edge goes on';
     $server->stop;
