@@ -155,7 +155,8 @@ void sr_tunnel_came(sr_h2_stream *st, sr_bytes bytes)
     e->passing += bytes.len;
     s->kept += bytes.len;
     bool unwanted = p && p->up_over && bytes.len; /* the application takes no more */
-    bool kept = p && !unwanted && e->passing <= SR_OUTPUT_TOTAL && sr_buffer_add_bytes(&p->up, bytes);
+    bool fair = s->passing + e->passing <= SR_OUTPUT_TOTAL; /* no more than is left for others */
+    bool kept = p && !unwanted && fair && sr_buffer_add_bytes(&p->up, bytes);
     sr_stream_passed(st, kept ? 0 : bytes.len);
     if (!kept && !unwanted) {
         sr_h2_cut(e, st->exchange);

@@ -7,7 +7,8 @@
  *
  * Of each side at most so much waits: what the application does not take, as the window of the stream allows, whose credit returns
  * when it was taken; what the client does not take, SR_PUMP_BYTES and what the pair holds. Together, those of one connection that have more
- * than SR_TUNNELS_MAX keep the credit of the connection, and a stream that brings more than SR_OUTPUT_TOTAL of all is reset.
+ * than SR_TUNNELS_MAX keep the credit of the connection. All have SR_OUTPUT_TOTAL, and a connection no more of that than is left: what
+ * brings more is reset. So clients that fill it, however many, leave as much to one that comes as each of them has.
  *
  * As long as a worker has the request, an end of the application's side means nothing yet (conn/relay.h). If it answers in the
  * ordinary way without having written, that is the response, but for 2xx, which would open the tunnel: 501 comes in its place. What it

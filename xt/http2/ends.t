@@ -143,6 +143,42 @@ subtest 'tunnels that nobody reads, and one that is read' => sub {
     $server->stop;
 };
 
+subtest 'clients that fill what there is for all, and one that does not' => sub {
+    $server = start_server( $APP, qw(--workers 24), @LISTEN );
+    my $own    = greeted();
+    my $credit = unpack 'N', $own->await('WINDOW_UPDATE')->{payload};
+    tunnel( $own, 1, '/reads' );
+    $own->await( 'DATA', 1 );
+    my @filled = map { my $client = greeted(); tunnel( $client, 1, '/stuck' ); $client } 1 .. 20;
+    for my $client (@filled) {
+        $client->await( 'DATA', 1 );
+        tunnel( $client, $_, '/stuck' ) for 3, 5, 7;
+        $client->await( 'DATA', $_ )    for 3, 5, 7;
+    }
+    my ( $reset, $sent, %window ) = ( 0, 0, 0 => 65_535 + $credit, 1 => 1_048_576 );
+    my $goes_on = 1;
+    for my $n ( 1 .. 1000 ) {    # 1 KiB each: 78 MiB in all, of which the pairs hold some
+        for my $client (@filled) {
+            $client->send( join q(), map { $client->make( 'DATA', 0, $_, 'x' x 1024 ) } 1, 3, 5, 7 );
+            next if $n < 800;
+            $sent += 16_000;
+            $goes_on &&= upload( $own, \%window, 1, 16_000 );
+        }
+    }
+    $own->send( $own->make( 'DATA', 1, 1, '' ) );
+    ok $server->wait_log(qr{application /reads: $sent bytes}), 'who holds nothing is served';
+    for my $client (@filled) {
+        $client->send( $client->make( 'PING', 0, 0, 'x' x 8 ) );
+        while ( my $frame = $client->frame ) {
+            $reset++ if $frame->{type} eq 'RST_STREAM';
+            last     if $frame->{type} eq 'PING';
+        }
+    }
+    ok $reset, 'others are reset';
+    close $_->{socket} for @filled;
+    $server->stop;
+};
+
 subtest 'a WebSocket whose client ends its side' => sub {
     $server = start_server( $APP, qw(--hold --workers 2 --websocket /ws), @LISTEN );
     my @protocol = ( ':protocol' => 'websocket', 'sec-websocket-version' => 13 );
