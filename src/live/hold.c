@@ -140,7 +140,7 @@ static void put(sr_engine *e, sr_hold *h, sr_bytes bytes)
     sr_exchange *x = h->subscriber.exchange;
     sr_conn *c = x->conn;
     const sr_output *out = x->protocol->output(x);
-    if (out && sr_output_pending(out) > e->config.hold_buffer + sr_live_unsent(c)) {
+    if (out && sr_output_pending(out) > e->config.hold_buffer + out->owed + sr_live_unsent(c)) {
         drop(e, h);
         return;
     }
@@ -490,7 +490,10 @@ void sr_hold_keep(sr_live *live, sr_exchange *x)
         c->state = SR_CONN_HELD;
         keep_alive(c);
     }
-    if (x->protocol->output(x) && !x->protocol->settle(e, x))
+    sr_output *out = x->protocol->output(x);
+    if (out) /* the client is not behind with what it had no time to take */
+        out->owed = sr_output_pending(out);
+    if (out && !x->protocol->settle(e, x))
         return;
     if (c->state == SR_CONN_HELD && !sr_conn_watch(e, c, EPOLLRDHUP | (c->out ? EPOLLOUT : 0)))
         return;

@@ -29,7 +29,8 @@ sub {
     my $path = $env->{PATH_INFO};
     return $socket->($env) if $path =~ m{\A/ws};
     if ( $path eq '/burst' ) { Sirius::Channel->publish( a => "$_ " . 'x' x 15_000 ) for 1 .. 40; return [ 200, [], ['told'] ] }
-    return [ 200, [ 'Grip-Hold' => 'stream', 'Grip-Channel' => 'a' ], ["begin\n"] ] if $path eq '/hold';
+    if ( $path eq '/tell' ) { Sirius::Channel->publish( a => "told\n" ); return [ 200, [], ['told'] ] }
+    return [ 200, [ 'Grip-Hold' => 'stream', 'Grip-Channel' => 'a' ], [ "begin\n", 'x' x ( $1 || 0 ) ] ] if $path =~ m{\A/hold(\d*)};
     return [ 200, [], ['hello'] ] if $path eq '/';
     my $io = $env->{'psgix.io'};
     syswrite $io, "HTTP/1.1 101 x\r\n\r\nbye";
@@ -212,6 +213,22 @@ subtest 'a burst for one who reads' => sub {
     while ( $got < 6 * 40 * 15_000 && time < $until ) { $got += length( $client->receive(0.2) // last ) }
     cmp_ok $got, '>=', 6 * 40 * 15_000, 'comes whole';
     is $server->board->{totals}{hold_slow}, 0, 'nobody is too far behind';
+    $server->stop;
+};
+
+subtest 'a response that is larger than the window, and held' => sub {
+    $server = start_server( $APP, qw(--hold --workers 2 --hold-buffer 1k), @LISTEN );
+    my $client = greeted();
+    $client->open( 1, 'GET /hold300000' );
+    ok until_true( 10, sub { $server->board->{held}{stream} } ), 'it is held';
+    is $server->ask('GET /tell')->status, 200, 'something is published before all of it was read';
+    $client->send( $client->make( 'WINDOW_UPDATE', 0, $_, pack 'N', 1_000_000 ) ) for 0, 1;
+    my ( $bytes, $until ) = ( '', time + 10 );
+    while ( $bytes !~ /told/ && time < $until ) {
+        my $frame = $client->frame(1) or next;
+        $bytes .= $frame->{payload} if $frame->{type} eq 'DATA' && $frame->{stream} == 1;
+    }
+    is $bytes, "begin\n" . 'x' x 300_000 . "told\n", 'its client is not behind with that';
     $server->stop;
 };
 
