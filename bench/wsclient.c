@@ -1,6 +1,6 @@
 /*
  * wsclient: WebSockets that send a text each and wait for its echo. Prints messages a second, and times in ms.
- *   cc -O2 -o /tmp/wsclient bench/wsclient.c && /tmp/wsclient PORT CONNECTIONS SECONDS [PATH [BYTES [RATE]]]
+ *   wsclient PORT CONNECTIONS SECONDS [PATH [BYTES [RATE]]]
  * RATE: messages a second of all together; without, each connection sends the next as soon as the echo has come.
  */
 #define _GNU_SOURCE

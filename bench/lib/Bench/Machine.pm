@@ -7,9 +7,11 @@ use warnings;
 
 use Config;
 use Exporter qw(import);
+use FindBin  ();
 use POSIX    qw(strftime uname);
 
-our @EXPORT_OK = qw(all_cores client_core environment pin_client read_file server_core unpin_client);
+our @EXPORT_OK
+    = qw(all_cores client_core environment pin_client raise_descriptors read_file server_core unpin_client);
 
 my @CORES = _cores();
 
@@ -22,6 +24,16 @@ sub pin_client {
     return if system("taskset -cp @{[ client_core() ]} $$ >/dev/null") == 0;
     warn "taskset does not work here: servers and clients run on any core\n";
     return;
+}
+
+# Runs this program again, with these words, so that it and what it starts may have as many descriptors as the system allows. Only a shell
+# can do that. Returns when they may already
+sub raise_descriptors {
+    my @words = @_;
+    return if $ENV{SIRIUS_BENCH_LIMITS}++;
+    exec 'sh', '-c', 'ulimit -n $(ulimit -Hn); exec "$@"', 'sh', $^X, "$FindBin::Bin/$FindBin::Script",
+        @words;
+    die "exec: $!\n";
 }
 
 # Lets this process use all cores again

@@ -368,8 +368,9 @@ sub _sirius {
         $run->{retire} != $NEVER ? ( '--max-reqs-per-child', $run->{retire} ) : (),
         $run->{edges}            ? ( '--edges', $run->{edges} )               : (),
         _keep( $run, '--keepalive-timeout' ),
-        $run->{log}             ? ( '--access-log', $run->{log} )         : (),
-        $run->{app} eq 'static' ? ( '--static',     '/files=' . files() ) : (),
+        $run->{log}                ? ( '--access-log', $run->{log} )         : (),
+        $run->{app} eq 'static'    ? ( '--static',     '/files=' . files() ) : (),
+        $run->{app} eq 'websocket' ? '--hold' : (),
         _app($run)
     );
 }
