@@ -129,10 +129,11 @@ subtest 'Many channels' => sub {
     my @many = map {
         $server->subscribers( 1, join '/', '/stream', map {"c$_"} 20 * $_ .. 20 * $_ + 19 )
     } 0 .. 29;
-    push @many, $server->subscribers( 2, '/stream/most' );
+    push @many,
+        $server->subscribers( 6, '/stream/most' );    # of two edges, one has three: there it is among the 256
     my ( $status, @lines ) = split /\n/, ctl('channels');
-    like $lines[-1], qr/\A\d+ channels, 602 subscriptions\z/, 'all subscriptions are counted';
-    like $lines[0],  qr/\Amost +2 +0\z/,                      'the first has the most';
+    like $lines[-1], qr/\A\d+ channels, 606 subscriptions\z/, 'all subscriptions are counted';
+    like $lines[0],  qr/\Amost +[3-6] +0\z/,                  'the first has the most';
     cmp_ok scalar @lines, '<=', 2 * 256 + 1, 'not all are printed';
 };
 
