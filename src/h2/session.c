@@ -361,13 +361,16 @@ static bool watch_window(sr_h2_stream *st, bool moved)
     sr_engine *e = st->session->engine;
     sr_exchange *x = st->exchange;
     bool stalls = has_more(st) && nghttp2_session_get_stream_remote_window_size(st->session->ng, st->id) <= 0;
+    bool runs = x && !sr_link_alone(&x->deadline.link) && x->deadline.kind == SR_DEADLINE_STALL;
     if (moved || !stalls)
         st->stalls_at = 0;
     if (!x || !stalls) {
-        if (x && !sr_link_alone(&x->deadline.link) && x->deadline.kind == SR_DEADLINE_STALL)
+        if (runs)
             sr_deadline_clear_exchange(e, x);
         return stalls;
     }
+    if (runs && st->stalls_at) /* its place is found once: each search passes all that stall for less */
+        return true;
     if (!st->stalls_at)
         st->stalls_at = e->now;
     sr_deadline_keep_exchange(e, x, SR_DEADLINE_STALL, st->stalls_at + e->config.write_ns);
