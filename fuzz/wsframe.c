@@ -32,14 +32,18 @@ static wsframe_found wsframe_pieces(const uint8_t *data, size_t size)
         some = some < size - from ? some : size - from;
         char *piece = fuzz_copy(data + from, some);
         sr_wsframe_result r;
-        while ((r = sr_wsframe_feed(&f, piece + taken, some - taken, WSFRAME_LIMIT, &used)) ==
-               SR_WSFRAME_MESSAGE) {
+        while ((r = sr_wsframe_feed(&f, piece + taken, some - taken, WSFRAME_LIMIT, &used)) !=
+               SR_WSFRAME_BAD) {
             taken += used;
+            if (r == SR_WSFRAME_WAIT && taken == some)
+                break;
+            MUST(used);
+            if (r == SR_WSFRAME_WAIT)
+                continue;
             MUST(taken <= some && f.bytes.len <= WSFRAME_LIMIT);
             MUST(f.kind != SR_WSFRAME_TEXT || sr_is_utf8(f.bytes));
             wsframe_note(&got, f.kind, f.kind == SR_WSFRAME_CLOSE ? f.code : 0, f.bytes.at, f.bytes.len);
         }
-        MUST(r == SR_WSFRAME_BAD || taken + used == some);
         MUST(sr_wsframe_memory(&f) <= 4096);
         free(piece);
         if (r == SR_WSFRAME_BAD) {

@@ -29,7 +29,9 @@ typedef struct sr_arrivals {
     sr_bytes fresh;                 /* the bytes that were read last, in scratch */
     const struct sr_conn *fresh_of; /* the connection that they are from; NULL: it is gone */
     bool looked;                    /* they are still in the socket */
-    bool has_held;                  /* a request of HTTP/1.0 has come on a unix socket */
+    /* frames that have come within what streams carry (sr_engine.came): who reads sets it to 0, and gives others their turn after many */
+    uint32_t frames;
+    bool has_held; /* a request of HTTP/1.0 has come on a unix socket */
 } sr_arrivals;
 
 /* A complete request. The pointers are valid until it is taken or refused (protocol.h). */

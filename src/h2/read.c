@@ -23,9 +23,9 @@ static ssize_t feed(sr_session *s, sr_bytes in, bool *rest)
     size_t used = 0;
     int frames = 0;
     *rest = false;
-    s->decoding = 0;
+    s->decoding = s->engine->intake.frames = 0;
     while (!s->complete && used < in.len) {
-        *rest = frames++ == FRAMES || s->decoding > FIELDS;
+        *rest = frames++ == FRAMES || s->engine->intake.frames > FRAMES || s->decoding > FIELDS;
         if (*rest)
             break;
         ssize_t n = sr_session_feed(s, sr_bytes_of(in.at + used, in.len - used));
@@ -100,7 +100,8 @@ sr_intake sr_h2_read(sr_engine *e, sr_conn *c, sr_task *task)
     if (n <= 0) {
         if (n < 0)
             sr_trouble_lost(e, errno);
-        sr_conn_close(e, c, SR_CLOSED_CLIENT);
+        if (!sr_session_leave(s))
+            sr_conn_close(e, c, SR_CLOSED_CLIENT);
         return SR_INTAKE_WAIT;
     }
     sr_bytes in = sr_bytes_of(e->intake.scratch, (size_t)n);

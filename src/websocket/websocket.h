@@ -128,7 +128,6 @@ typedef struct sr_websockets {
     int64_t again_at; /* at this time */
     uint32_t given,
         most; /* errands in the queue or with workers; at most, set by the owner. The others wait in `asking` */
-    uint32_t frames; /* that were read last, at once: messages, and those that control */
     size_t memory;
     sr_buffer out;   /* scratch: frames for one client */
     sr_buffer pongs; /* scratch: those that answer what has just been read */

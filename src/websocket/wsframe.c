@@ -246,16 +246,9 @@ sr_wsframe_result sr_wsframe_feed(sr_wsframe *f, char *at, size_t len, size_t ma
         return SR_WSFRAME_BAD;
     if (f->taken)
         forget_taken(f);
-    while (f->phase == PAYLOAD || *used < len) {
-        if (f->phase == HEAD && !take_head(f, at + *used, len - *used, max, used))
-            return f->phase == BAD ? SR_WSFRAME_BAD : SR_WSFRAME_WAIT;
-        if (*used == len && f->left)
-            return SR_WSFRAME_WAIT;
-        sr_wsframe_result r = take_payload(f, at + *used, len - *used, used);
-        if (r != SR_WSFRAME_WAIT)
-            return r;
-        if (f->phase == PAYLOAD)
-            return SR_WSFRAME_WAIT;
-    }
-    return SR_WSFRAME_WAIT;
+    if (f->phase == HEAD && !take_head(f, at, len, max, used))
+        return f->phase == BAD ? SR_WSFRAME_BAD : SR_WSFRAME_WAIT;
+    if (*used == len && f->left)
+        return SR_WSFRAME_WAIT;
+    return take_payload(f, at + *used, len - *used, used);
 }

@@ -39,7 +39,7 @@ enum {
 };
 
 typedef enum sr_wsframe_result {
-    SR_WSFRAME_WAIT,    /* all bytes are used, and more must come */
+    SR_WSFRAME_WAIT, /* it was none but a fragment, or a part of a frame: more must come, if no bytes are left */
     SR_WSFRAME_MESSAGE, /* a whole one: its kind and bytes are set */
     SR_WSFRAME_BAD,     /* `code` is set; it stays so */
 } sr_wsframe_result;
@@ -66,7 +66,7 @@ void sr_wsframe_init(sr_wsframe *f);
 void sr_wsframe_free(sr_wsframe *f);
 
 /*
- * Takes bytes, of which it changes some, and sets *used. `max`: bytes of a message; SR_CLOSE_TOO_LARGE as soon as a head announces more.
+ * Takes bytes of one frame, of which it changes some, and sets *used. `max`: bytes of a message; SR_CLOSE_TOO_LARGE as soon as a head announces more.
  * Without memory SR_WSFRAME_BAD with SR_CLOSE_ERROR.
  */
 sr_wsframe_result sr_wsframe_feed(sr_wsframe *f, char *at, size_t len, size_t max, size_t *used);

@@ -10,7 +10,7 @@
 enum {
     READS = 4,
     BEGINNING = 16 * 1024, /* bytes of the first read: tiny frames cost most */
-    FRAMES = 256,          /* in one read; then there is no other */
+    FRAMES = 256,          /* then there is no other read */
 };
 
 /* Sends what answers the pings that were read. A write for each would be dear. False: it is over for the client. */
@@ -115,7 +115,6 @@ bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len)
     size_t used, max = ws->all->engine->config.websocket_max;
     ws->heard = sr_live_second(ws->all->live);
     ws->pings = 0;
-    ws->all->frames = 0;
     sr_buffer_reset(&ws->all->pongs);
     while (len && !ws->closed && !ws->broken) {
         sr_wsframe_result r = sr_wsframe_feed(&ws->frames, at, len, max, &used);
@@ -123,7 +122,7 @@ bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len)
             ws->broken = ws->frames.code;
             break;
         }
-        ws->all->frames += r == SR_WSFRAME_MESSAGE;
+        ws->all->engine->intake.frames++;
         if (r == SR_WSFRAME_MESSAGE && !message(ws))
             return false;
         whole = whole || (r == SR_WSFRAME_MESSAGE && ws->frames.kind < SR_WSFRAME_CLOSE);
@@ -171,13 +170,14 @@ void sr_wsread_socket(sr_websocket *ws)
 {
     sr_engine *e = ws->all->engine;
     sr_conn *c = ws->carrier->conn;
+    e->intake.frames = 0;
     for (int reads = 0;; reads++) {
         size_t most = reads ? SR_SCRATCH : BEGINNING;
         if (sr_wsread_full(ws) || (reads && c->out)) {
             ws->paused = true;
             break;
         }
-        if (reads == READS || (reads && ws->all->frames > FRAMES)) {
+        if (reads == READS || (reads && e->intake.frames > FRAMES)) {
             wait_for_turn(ws);
             break;
         }
