@@ -47,9 +47,9 @@ typedef struct sr_exchange {
     bool interim_pending : 1; /* a part of an interim response is out, and the rest waits in conn->out */
     bool broken : 1;          /* the response is incomplete */
     bool is_own : 1; /* the edge answers without the application: a file, a redirect; no latency is counted */
-    bool is_file : 1;    /* of --static: is_own too */
-    bool is_tunnel : 1;  /* asked for by extended CONNECT (RFC 8441): a response of 2xx says that it is open */
-    uint16_t status;     /* of the final response; 0: there was none */
+    bool is_file : 1;   /* of --static: is_own too */
+    bool is_tunnel : 1; /* asked for by extended CONNECT (RFC 8441): a response of 2xx says that it is open */
+    uint16_t status;    /* of the final response; 0: there was none */
     uint32_t head_bytes; /* bytes of its head, which are included in `sent` */
     uint32_t messages;   /* that were sent to it while it was held */
     uint32_t held_at;    /* low bits of the monotonic ms since which it is or was held; 0: it was not */

@@ -45,9 +45,9 @@ typedef struct sr_output {
     sr_buffer mem;           /* sent first */
     int fd;                  /* then this file; -1: none; owned */
     bool spool;              /* fd is a temporary file of ours, and may grow */
-    bool copies; /* no sendfile: somebody else has the socket and may make it blocking at any moment, or the
+    bool copies;   /* no sendfile: somebody else has the socket and may make it blocking at any moment, or the
                            file, and may change it while its pages lie in the socket */
-    uint64_t owed;      /* bytes that were pending when the response was held; the caller's */
+    uint64_t owed; /* bytes that were pending when the response was held; the caller's */
     uint64_t written;   /* bytes of the spool, those that were sent included: what it takes on the disk */
     sr_buffer tail;     /* what comes behind the spool, as long as that can't grow */
     off_t offset;       /* next byte of the file to send */

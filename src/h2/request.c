@@ -267,6 +267,9 @@ static bool keep(sr_session *s, sr_h2_stream *st, const sr_request *r)
     return sr_stream_keep_head(st, sr_buffer_bytes(&s->engine->intake.head));
 }
 
+/* Bytes of a body that may be on their way. Each stream begins with less: a tunnel keeps in memory what its application does not read. */
+#define BODY_WINDOW (1024 * 1024)
+
 void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
 {
     sr_engine *e = s->engine;
@@ -314,6 +317,9 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
         sr_session_submitted(s, nghttp2_submit_headers(s->ng, NGHTTP2_FLAG_NONE, st->id, NULL, &nv, 1, NULL));
         sr_counters_add(&e->row->counters.responses[0], 1);
     }
+    if (r->framing != SR_BODY_LENGTH || r->content_length > NGHTTP2_INITIAL_WINDOW_SIZE)
+        sr_session_submitted(
+            s, nghttp2_session_set_local_window_size(s->ng, NGHTTP2_FLAG_NONE, st->id, BODY_WINDOW));
     sr_deadline_set_exchange(e, x, SR_DEADLINE_BODY);
 }
 

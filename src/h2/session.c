@@ -15,10 +15,10 @@
 #include "tunnel.h"
 
 #include <stdlib.h>
+#include <sys/socket.h>
 
 enum {
     PREFACE = 24,
-    STREAM_WINDOW = 1024 * 1024, /* bytes of a body that may be on their way */
     CONN_WINDOW = 4 * 1024 * 1024,
     BATCH = 64 * 1024,  /* bytes written at a time */
     TURN = 1024 * 1024, /* bytes of one connection in one step of the loop, as of HTTP/1.1 */
@@ -72,11 +72,11 @@ static int data(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_t *a
     sr_h2_stream *st = nghttp2_session_get_stream_user_data(ng, id);
     sr_engine *e = s->engine;
     (void)flags;
+    nghttp2_session_consume_connection(ng, len);
     if (st && sr_tunnel_is(st)) {
         sr_tunnel_came(st, sr_bytes_of((const char *)at, len));
         return 0;
     }
-    nghttp2_session_consume_connection(ng, len);
     if (st && st->exchange && st->exchange->held) {
         /* they lie in memory of this connection, as all that is read */
         if (!e->came(e->with, st->exchange, (char *)(uintptr_t)at, len, false)) {
@@ -202,11 +202,10 @@ static bool settings(sr_session *s)
 {
     nghttp2_settings_entry ours[5] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, SR_FLOOD_STREAMS_MAX},
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, s->engine->config.request.head},
         {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
     };
-    size_t n = 4 + sr_h2_priority_settings(ours + 4);
+    size_t n = 3 + sr_h2_priority_settings(ours + 3);
     return nghttp2_submit_settings(s->ng, NGHTTP2_FLAG_NONE, ours, n) == 0 &&
            nghttp2_session_set_local_window_size(s->ng, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW) == 0;
 }
@@ -236,7 +235,8 @@ static int server_new(sr_session *s)
         return err;
     nghttp2_option_set_max_send_header_block_length(option, HEAD_MAX);
     sr_h2_priority_options(option);
-    nghttp2_option_set_no_auto_window_update(option, 1); /* the client of a tunnel may have to wait */
+    nghttp2_option_set_no_auto_window_update(
+        option, 1); /* the client of a tunnel, or a WebSocket, may have to wait */
     limits(s, option);
     nghttp2_mem memory = sr_allocator(s);
     nghttp2_session *ng = NULL;
@@ -464,10 +464,11 @@ static bool rest(sr_engine *e, sr_session *s, uint64_t before, bool more)
 {
     sr_conn *c = s->conn;
     turn t = tell_workers(e, s);
-    bool reads = !s->over && nghttp2_session_want_read(s->ng);
     /* applications have not come to the end of what was sent; after an error of the connection, others would be run for nobody */
-    bool waits = !s->over && s->n_detached && s->n_detached == s->n_streams;
-    if (!reads && !c->out && !more && !waits) { /* GOAWAY was sent, and no stream is left */
+    bool waits = s->n_detached && s->n_detached == s->n_streams;
+    bool reads = !s->over &&
+                 (waits || nghttp2_session_want_read(s->ng)); /* if only to notice that the client is gone */
+    if (!reads && !c->out && !more) {                         /* GOAWAY was sent, and no stream is left */
         sr_session_free(c);
         sr_linger(e, c, c->why);
         return false;
@@ -479,6 +480,46 @@ static bool rest(sr_engine *e, sr_session *s, uint64_t before, bool more)
     }
     limit(e, s, t, t.moved || (c->out && c->sent != before)); /* what answers a PING is no progress */
     return sr_conn_watch(e, c, (reads && !full ? EPOLLIN : 0u) | (c->out || more ? EPOLLOUT : 0u));
+}
+
+/* Whether an application has not taken all that the client has sent to the end of this stream. */
+static bool is_owed(const sr_h2_stream *st)
+{
+    return st->ended && st->exchange && st->pump && st->pump->source.fd >= 0 && sr_buffer_len(&st->pump->up);
+}
+
+/* nghttp2 has no part in it any more, and what the application sends is for nobody. */
+static void detach(sr_h2_stream *st)
+{
+    st->session->n_detached += !st->detached;
+    st->detached = st->finished = true;
+    shutdown(st->pump->source.fd, SHUT_RD);
+    sr_deadline_set_exchange(st->session->engine, st->exchange, SR_DEADLINE_STALL);
+}
+
+bool sr_session_leave(sr_session *s)
+{
+    sr_conn *c = s->conn;
+    bool owes = false;
+    for (sr_link *l = s->streams.next; l != &s->streams && !owes; l = l->next)
+        owes = !s->over && is_owed(SR_LIST_ENTRY(l, sr_h2_stream, link));
+    if (!owes)
+        return false;
+    s->over = s->left = true;
+    for (sr_link *l = s->streams.next, *next; l != &s->streams; l = next) {
+        sr_h2_stream *st = SR_LIST_ENTRY(l, sr_h2_stream, link);
+        next = l->next;
+        if (is_owed(st)) {
+            detach(st);
+        } else {
+            sr_stream_over(st, SR_OVER_ABORTED);
+            sr_stream_free(st);
+        }
+    }
+    sr_deadline_clear(s->engine, c);
+    sr_link_remove(&c->buffered);
+    sr_conn_unwatch(s->engine, c);
+    return true;
 }
 
 /* The copy of a file may be complete. */
@@ -500,6 +541,12 @@ bool sr_session_send(sr_engine *e, sr_conn *c)
 {
     sr_session *s = c->session;
     uint64_t before = c->sent;
+    if (s->left) {
+        sr_link_remove(&c->due);
+        if (!s->n_streams)
+            sr_conn_close(e, c, SR_CLOSED_CLIENT);
+        return false;
+    }
     /* Not at says_close: clients let a request fail that they were about to send, and here load balancers still send some */
     if (e->draining || e->retiring)
         sr_session_drain(e, c);

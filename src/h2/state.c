@@ -56,14 +56,9 @@ void sr_stream_passed(sr_h2_stream *st, size_t n)
     sr_session *s = st->session;
     s->passing -= n;
     s->engine->passing -= n;
-    if (!n && !s->kept)
+    if (!n)
         return;
     nghttp2_session_consume_stream(s->ng, st->id, n);
-    size_t waits = s->passing <= SR_TUNNELS_MAX ? 0 : s->passing;
-    if (s->kept > waits) {
-        nghttp2_session_consume_connection(s->ng, s->kept - waits);
-        s->kept = waits;
-    }
     sr_session_due(s);
 }
 

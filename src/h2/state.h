@@ -22,10 +22,6 @@
  */
 #define SR_GOAWAY_NS SR_SECOND
 
-enum {
-    SR_TUNNELS_MAX = 1024 * 1024
-}; /* bytes in sr_session.passing with which the connection has its credit again */
-
 typedef struct sr_session sr_session;
 
 /* One stream, as sr_exchange.stream. */
@@ -58,14 +54,13 @@ struct sr_session {
     sr_conn *conn;
     sr_link streams;
     uint32_t n_streams;
-    size_t heads;   /* bytes of all sr_h2_stream.head */
-    size_t passing; /* bytes in all sr_pump.up */
-    size_t
-        kept; /* bytes of which the client is not told that the connection has room for others: `passing` at most, and none below SR_TUNNELS_MAX */
+    size_t heads;       /* bytes of all sr_h2_stream.head */
+    size_t passing;     /* bytes in all sr_pump.up */
     size_t informed;    /* bytes of interim responses since all heads were sent */
     uint32_t prefaced;  /* bytes of the preface that were read */
     uint32_t served;    /* requests of the connection when its time limit was last looked at */
     bool over;          /* nothing more is read */
+    bool left;          /* the client is gone (sr_session_leave), and nothing is sent */
     bool warned;        /* GOAWAY was announced, with a PING behind it */
     bool acked;         /* which the client has answered */
     bool drained;       /* GOAWAY was said: no other request begins */
@@ -118,8 +113,7 @@ void sr_stream_drop_output(sr_h2_stream *st);
 void sr_stream_drop_pump(sr_h2_stream *st);
 
 /*
- * So many bytes in its sr_pump.up have found their way. The stream has their credit again, and the connection all but that of bytes which
- * still wait, if these are many.
+ * So many bytes in its sr_pump.up have found their way. The stream has their credit again, as the connection has since they came.
  */
 void sr_stream_passed(sr_h2_stream *st, size_t n);
 

@@ -35,6 +35,8 @@ static void up(sr_h2_stream *st)
         size_t n;
         err = sr_pump_push(p, &n);
         sr_stream_passed(st, n);
+        if (n && st->session->left) /* it takes them: no time limit ends that */
+            sr_deadline_set_exchange(st->session->engine, st->exchange, SR_DEADLINE_STALL);
     }
     p->failed = p->failed || (err && err != EAGAIN);
     if (sr_buffer_len(&p->up))
@@ -153,17 +155,16 @@ void sr_tunnel_came(sr_h2_stream *st, sr_bytes bytes)
     sr_pump *p = st->pump;
     s->passing += bytes.len;
     e->passing += bytes.len;
-    s->kept += bytes.len;
     bool unwanted = p && p->up_over && bytes.len; /* the application takes no more */
-    bool fair = s->passing + e->passing <= SR_OUTPUT_TOTAL; /* no more than is left for others */
-    bool kept = p && !unwanted && fair && sr_buffer_add_bytes(&p->up, bytes);
+    bool kept = p && !unwanted && sr_buffer_add_bytes(&p->up, bytes);
     sr_stream_passed(st, kept ? 0 : bytes.len);
-    if (!kept && !unwanted) {
-        sr_h2_cut(e, st->exchange);
-    } else if (has_pair(p)) {
+    if (kept && has_pair(p))
         up(st);
+    bool fair = s->passing + e->passing <= SR_OUTPUT_TOTAL; /* no more than is left for others */
+    if (!(kept || unwanted) || !(fair || !sr_buffer_len(&p->up)))
+        sr_h2_cut(e, st->exchange);
+    else if (has_pair(p))
         settle(st);
-    }
 }
 
 void sr_tunnel_pumped(sr_engine *e, sr_exchange *x)

@@ -6,9 +6,10 @@
  * behind it is the body. What the client sends goes there as well.
  *
  * Of each side at most so much waits: what the application does not take, as the window of the stream allows, whose credit returns
- * when it was taken; what the client does not take, SR_PUMP_BYTES and what the pair holds. Together, those of one connection that have more
- * than SR_TUNNELS_MAX keep the credit of the connection. All have SR_OUTPUT_TOTAL, and a connection no more of that than is left: what
- * brings more is reset. So clients that fill it, however many, leave as much to one that comes as each of them has.
+ * when it was taken; what the client does not take, SR_PUMP_BYTES and what the pair holds. That window is of 64 KiB, so that all streams of a
+ * connection together need not keep its credit: one that nobody reads would stop the others. All tunnels have SR_OUTPUT_TOTAL, and those
+ * of a connection no more of that than is left: what brings more is reset. So clients that fill it, however many, leave as much to one that
+ * comes as each of them has.
  *
  * As long as a worker has the request, an end of the application's side means nothing yet (conn/relay.h). If it answers in the
  * ordinary way without having written, that is the response, but for 2xx, which would open the tunnel: 501 comes in its place. What it
@@ -32,7 +33,8 @@ void sr_tunnel_detach(sr_engine *e, sr_exchange *x);
 /* Whether what comes on this stream is for an application that may take it, or has. */
 static inline bool sr_tunnel_is(const sr_h2_stream *st)
 {
-    return st->exchange && st->exchange->is_tunnel && !st->exchange->held && st->taken && (!st->answered || st->pump);
+    return st->exchange && st->exchange->is_tunnel && !st->exchange->held && st->taken &&
+           (!st->answered || st->pump);
 }
 
 /* Bytes of the client, or its end (st->ended). Cares for the credit. */

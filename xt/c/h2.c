@@ -407,6 +407,35 @@ static void cancels(void)
 
 /* --- windows --- */
 
+/* Tunnels whose application has not taken them: what clients of others hold is given. */
+static void tunnels(void)
+{
+    open_both();
+    char path[40];
+    int32_t stream = client.next;
+    client.next += 2;
+    snprintf(path, sizeof path, "/%u.%d", ++ids, MOMENTS_SHAPES_1);
+    const nghttp2_nv nv[] = {h2wire_field(":method", "CONNECT"), h2wire_field(":protocol", "a"),
+                             h2wire_field(":scheme", "http"), h2wire_field(":path", path),
+                             h2wire_field(":authority", "a")};
+    h2wire_head(client.h2, stream, 0, nv, 5, 0);
+    settle();
+    MUST(moments_take(0));
+    sr_engine *e = moments_edge->engine;
+    size_t others = SR_OUTPUT_TOTAL - 2 * LARGE;
+    e->passing = others;
+    body(stream, 0, LARGE, false);
+    settle();
+    ok(e->passing == others + LARGE && !reply(stream)->reset, "a tunnel has as much as is left for others");
+    body(stream, 0, 1, false);
+    settle();
+    ok(e->passing == others && reply(stream)->reset, "and is reset when it brings more");
+    e->passing = 0;
+    moments_leave(&client);
+    moments_die(0);
+    end_edge();
+}
+
 static void windows(void)
 {
     open_edge();
@@ -674,6 +703,7 @@ int main(void)
     responses();
     cancels();
     windows();
+    tunnels();
     drains();
     holds();
     allocations();

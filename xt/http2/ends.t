@@ -34,14 +34,14 @@ sub {
     return [ 200, [], ['hello'] ] if $path eq '/';
     my $io = $env->{'psgix.io'};
     syswrite $io, "HTTP/1.1 101 x\r\n\r\nbye";
-    if ( $path eq '/stuck' ) { push @kept, $io; return sub { } }
-    return sub { } if $path eq '/child' && fork;
-    shutdown $io, 1 if $path ne '/reads';
-    select undef, undef, undef, 1 if $path eq '/child';
+    if ( $path eq '/stuck' || $path eq '/deaf' ) { push @kept, $io; shutdown $io, 1 if $path eq '/deaf'; return sub { } }
+    return sub { } if $path =~ /child|later/ && fork;
+    shutdown $io, 1 if $path !~ /reads|later/;
+    select undef, undef, undef, 1 if $path =~ /child|later/;
     my $all = 0;
     while ( my $n = sysread $io, my $bytes, 65_536 ) { $all += $n }
     print STDERR "application $path: $all bytes\n";
-    POSIX::_exit(0) if $path eq '/child';
+    POSIX::_exit(0) if $path =~ /child|later/;
     close $io;
     return sub { };
 }
@@ -83,31 +83,12 @@ sub rest {
     return $bytes, 'nothing';
 }
 
-subtest 'the application has ended its side, and reads' => sub {
-    $server = start_server( $APP, qw(--workers 1), @LISTEN );
-    my $client = greeted();
-    tunnel( $client, 1, '/child' );
-    $client->await( 'DATA', 1 );
-    $client->send( $client->make( 'DATA', 0, 1, 'x' x 16_000 ) ) for 1 .. 60;
-    $client->send( $client->make( 'DATA', 1, 1, '' ) );
-    ok $server->wait_log(qr{application /child: 960000 bytes}),
-        'a slow one gets all that the client has sent';
-    tunnel( $client, 3, '/half' );
-    $client->await( 'DATA', 3 );
-    $client->send( $client->make( 'DATA', 0, 3, 'hello' ) );
-    sleep 0.2;
-    $client->send( $client->make( 'RST_STREAM', 0, 3, pack 'N', 8 ) );
-    ok $server->wait_log(qr{application /half: 5 bytes}), 'a reset ends what it waits for';
-    is $server->ask('GET /')->status, 200, 'and its worker is free';
-    tunnel( $client, 5, '/half' );
-    $client->await( 'DATA', 5 );
-    $client->send(
-        $client->make( 'RST_STREAM', 0, 5, pack 'N', 8 ) . $client->make( 'GOAWAY', 0, 0, pack 'NN', 0, 0 ) );
-    ok until_true( 10, sub { my @all = $server->log =~ m{application /half}g; @all == 2 } ),
-        'with GOAWAY as well';
-    ok until_true( 10, sub { $client->receive(0.1); $client->{ended} } ), 'and the connection ends';
-    $server->stop;
-};
+# What the server lets a new client send, of the connection and of these streams
+sub windows {
+    my ( $client, @streams ) = @_;
+    my $more = unpack 'N', $client->await('WINDOW_UPDATE')->{payload};
+    return { 0 => 65_535 + $more, map { $_ => 65_535 } @streams };
+}
 
 # Sends so many bytes as the windows allow; how many that were
 sub upload {
@@ -126,57 +107,86 @@ sub upload {
     return $sent;
 }
 
-subtest 'tunnels that nobody reads, and one that is read' => sub {
-    $server = start_server( $APP, qw(--workers 4), @LISTEN );
+subtest 'the application has ended its side, and reads' => sub {
+    $server = start_server( $APP, qw(--workers 1), @LISTEN );
     my $client = greeted();
-    my $frame  = $client->await('WINDOW_UPDATE');
-    my %window = ( 0 => 65_535 + unpack( 'N', $frame->{payload} ), map { $_ => 1_048_576 } 1, 3, 5 );
-    for my $stream ( 1, 3 ) {
-        tunnel( $client, $stream, '/stuck' );
-        $client->await( 'DATA', $stream );
-        cmp_ok upload( $client, \%window, $stream, 1_040_000 ), '>=', 1_040_000, 'all that a window takes';
-    }
-    tunnel( $client, 5, '/reads' );
+    my $window = windows( $client, 1 );
+    tunnel( $client, 1, '/child' );
+    $client->await( 'DATA', 1 );
+    upload( $client, $window, 1, 160_000 );
+    $client->send( $client->make( 'DATA', 1, 1, '' ) );
+    ok $server->wait_log(qr{application /child: 160000 bytes}),
+        'a slow one gets all that the client has sent';
+    tunnel( $client, 3, '/half' );
+    $client->await( 'DATA', 3 );
+    $client->send( $client->make( 'DATA', 0, 3, 'hello' ) );
+    sleep 0.2;
+    $client->send( $client->make( 'RST_STREAM', 0, 3, pack 'N', 8 ) );
+    ok $server->wait_log(qr{application /half: 5 bytes}), 'a reset ends what it waits for';
+    is $server->ask('GET /')->status, 200, 'and its worker is free';
+    tunnel( $client, 5, '/half' );
     $client->await( 'DATA', 5 );
-    cmp_ok upload( $client, \%window, 5, 8_000_000 ), '>=', 8_000_000,
-        'the connection has credit for what is read';
-    close $client->{socket};
+    $client->send(
+        $client->make( 'RST_STREAM', 0, 5, pack 'N', 8 ) . $client->make( 'GOAWAY', 0, 0, pack 'NN', 0, 0 ) );
+    ok until_true( 10, sub { my @all = $server->log =~ m{application /half}g; @all == 2 } ),
+        'with GOAWAY as well';
+    ok until_true( 10, sub { $client->receive(0.1); $client->{ended} } ), 'and the connection ends';
     $server->stop;
 };
 
-subtest 'clients that fill what there is for all, and one that does not' => sub {
-    $server = start_server( $APP, qw(--workers 24), @LISTEN );
-    my $own    = greeted();
-    my $credit = unpack 'N', $own->await('WINDOW_UPDATE')->{payload};
-    tunnel( $own, 1, '/reads' );
-    $own->await( 'DATA', 1 );
-    my @filled = map { my $client = greeted(); tunnel( $client, 1, '/stuck' ); $client } 1 .. 20;
-    for my $client (@filled) {
+subtest 'the client has gone' => sub {
+    my @options = qw(--workers 1 --write-timeout 2);
+    $server = start_server( $APP, @options, @LISTEN );
+    for my $path (qw(/child /later)) {
+        for my $goaway ( 0, 1 ) {
+            my $client = greeted();
+            my $window = windows( $client, 1 );
+            tunnel( $client, 1, $path );
+            $client->await( 'DATA', 1 );
+            upload( $client, $window, 1, 160_000 );
+            $client->send( $client->make( 'DATA', 1, 1, '' ) );
+            rest( $client, 1 )                                                if $path eq '/child';
+            $client->send( $client->make( 'GOAWAY', 0, 0, pack 'NN', 0, 0 ) ) if $goaway;
+            sleep 0.1;
+            $client->receive(0);
+            close $client->{socket};
+            ok $server->wait_log( (qr{application $path: 160000 bytes}) x ( 1 + $goaway ) ),
+                "$path has all that it had sent, with GOAWAY: $goaway";
+            is $server->ask('GET /')->status, 200, 'its worker is free';
+        }
+    }
+    for my $goaway ( 0, 1 ) {
+        my $client = greeted();
+        my $window = windows( $client, 1 );
+        tunnel( $client, 1, '/deaf' );
         $client->await( 'DATA', 1 );
-        tunnel( $client, $_, '/stuck' ) for 3, 5, 7;
-        $client->await( 'DATA', $_ )    for 3, 5, 7;
+        upload( $client, $window, 1, 160_000 );
+        $client->send( $client->make( 'DATA', 1, 1, '' ) );
+        rest( $client, 1 );
+        $client->send( $client->make( 'GOAWAY', 0, 0, pack 'NN', 0, 0 ) ) if $goaway;
+        close $client->{socket};
     }
-    my ( $reset, $sent, %window ) = ( 0, 0, 0 => 65_535 + $credit, 1 => 1_048_576 );
-    my $goes_on = 1;
-    for my $n ( 1 .. 1000 ) {    # 1 KiB each: 78 MiB in all, of which the pairs hold some
-        for my $client (@filled) {
-            $client->send( join q(), map { $client->make( 'DATA', 0, $_, 'x' x 1024 ) } 1, 3, 5, 7 );
-            next if $n < 800;
-            $sent += 16_000;
-            $goes_on &&= upload( $own, \%window, 1, 16_000 );
-        }
+    ok until_true( 10, sub { !$server->board->{edges}[0]{streams} } ),
+        'an application that does not read: nothing is kept after --write-timeout';
+    is $server->board->{edges}[0]{connections}, 0, 'nor a connection';
+    $server->stop;
+};
+
+subtest 'tunnels that nobody reads, and one that is read' => sub {
+    $server = start_server( $APP, qw(--workers 4), @LISTEN );
+    my $client = greeted();
+    my @stuck  = map { 2 * $_ - 1 } 1 .. 80;
+    my $window = windows( $client, @stuck, 161 );
+    for my $stream (@stuck) {
+        tunnel( $client, $stream, '/stuck' );
+        $client->await( 'DATA', $stream );
     }
-    $own->send( $own->make( 'DATA', 1, 1, '' ) );
-    ok $server->wait_log(qr{application /reads: $sent bytes}), 'who holds nothing is served';
-    for my $client (@filled) {
-        $client->send( $client->make( 'PING', 0, 0, 'x' x 8 ) );
-        while ( my $frame = $client->frame ) {
-            $reset++ if $frame->{type} eq 'RST_STREAM';
-            last     if $frame->{type} eq 'PING';
-        }
-    }
-    ok $reset, 'others are reset';
-    close $_->{socket} for @filled;
+    is upload( $client, $window, $_, 64_000 ), 64_000, 'all that a window takes' for @stuck;
+    is upload( $client, $window, $_, 64_000 ), 64_000, 'and a pair of sockets'   for @stuck;
+    tunnel( $client, 161, '/reads' );
+    $client->await( 'DATA', 161 );
+    is upload( $client, $window, 161, 8_000_000 ), 8_000_000, 'the connection has credit for what is read';
+    close $client->{socket};
     $server->stop;
 };
 

@@ -25,6 +25,7 @@ sub new {
     my ( $class, $address, %option ) = @_;
     my $socket = IO::Socket::INET->new( PeerAddr => $address, Timeout => $PATIENCE )
         or die "connect to $address: $!";
+    setsockopt $socket, Socket::IPPROTO_TCP(), Socket::TCP_NODELAY(), 1;
     setsockopt $socket, Socket::SOL_SOCKET(), Socket::SO_RCVBUF(), pack 'i', $option{rcvbuf}
         if $option{rcvbuf};
     if ( $option{tls} ) {
