@@ -4,7 +4,7 @@
  * edge stops. Each stream gets the whole response to its own request, or is seen to be cut; undisturbed, all are whole; a request
  * that was cancelled before a worker has begun is never begun; what the edge counts is there after each step; and nothing is missing at
  * the end.
- * Judges: src/h2/flood.c src/h2/numbers.c src/h2/priority.c src/h2/put.c src/h2/read.c src/h2/refuse.c src/h2/request.c src/h2/allocator.c src/h2/session.c src/h2/state.c src/h2/tunnel.c
+ * Judges: src/conn/parting.c src/h2/flood.c src/h2/numbers.c src/h2/priority.c src/h2/put.c src/h2/read.c src/h2/refuse.c src/h2/request.c src/h2/allocator.c src/h2/session.c src/h2/state.c src/h2/tunnel.c
  *
  * Input: operations, a byte each with the bytes that it needs after it; see h2session_operation.
  */
@@ -122,6 +122,13 @@ static void h2session_check(void)
     const sr_link *all = &moments_edge->engine->all;
     size_t memory = 0;
     h2session_passing = h2session_lent = 0;
+    const sr_link *partings = &moments_edge->engine->partings.list;
+    for (const sr_link *l = partings->next; l != partings; l = l->next) {
+        const sr_pump *p = SR_LIST_ENTRY(l, sr_pump, parting);
+        MUST(!p->conn && !p->exchange && sr_buffer_len(&p->up));
+        h2session_passing += sr_buffer_len(&p->up);
+        h2session_lent++;
+    }
     for (sr_link *l = all->next; l != all; l = l->next)
         memory += h2session_conn_check(SR_LIST_ENTRY(l, sr_conn, all));
     MUST(memory == moments_edge->engine->pending && h2session_passing == moments_edge->engine->passing &&

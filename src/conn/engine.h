@@ -115,6 +115,10 @@ typedef struct sr_engine {
     sr_spools spools;
     sr_leased leased;
     sr_joined joined;
+    struct {
+        sr_link list;
+        int64_t at;  /* monotonic ns: the limit of the first; 0: there are none */
+    } partings;      /* parting.h */
     sr_buffer lines; /* scratch: a head as lines */
 
     sr_tls *tls; /* for listeners with is_tls; NULL: there is none. Set by the owner, and owned here */
@@ -123,7 +127,7 @@ typedef struct sr_engine {
     size_t pending; /* bytes of memory in all outputs */
 
     /* psgix.io of streams */
-    uint64_t n_lent; /* that applications have */
+    uint64_t n_lent; /* that applications have, with those of parting.h */
     size_t passing;  /* bytes of clients that they have not taken, of all */
 
     sr_accesslog *log;         /* NULL: there is none */
@@ -135,6 +139,12 @@ typedef struct sr_engine {
 } sr_engine;
 
 void sr_engine_tick(sr_engine *e); /* reads the clock */
+
+/* Whether nobody is connected, and nothing is left for an application. */
+static inline bool sr_engine_over(const sr_engine *e)
+{
+    return !e->n_conns && sr_link_alone(&e->partings.list);
+}
 
 /* Writes state and numbers of connections to the row, for the status page and the like. */
 void sr_engine_publish(sr_engine *e, sr_worker_state state);

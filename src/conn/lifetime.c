@@ -5,6 +5,7 @@
 #include "deadline.h"
 #include "expire.h"
 #include "listener.h"
+#include "parting.h"
 #include "protocol.h"
 #include "relay.h"
 
@@ -33,6 +34,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int lifeline)
     sr_link_init(&e->due);
     sr_link_init(&e->holding);
     sr_leased_init(&e->leased);
+    sr_partings_init(e);
     sr_link_init(&e->intake.buffered);
     sr_link_init(&e->handshakes.ready);
     sr_link_init(&e->handshakes.endings);
@@ -67,6 +69,7 @@ void sr_engine_free(sr_engine *e)
     if (!e)
         return;
     close_all(e);
+    sr_partings_free(e);
     sr_leased_free(&e->leased);
     sr_loop_free(&e->loop);
     sr_accesslog_end(e);
@@ -113,6 +116,8 @@ static bool only_tunnels(sr_engine *e)
         e->tunnels_until = e->now + SR_SECOND;
     if (e->now >= e->tunnels_until)
         return true;
+    if (!sr_link_alone(&e->partings.list))
+        return false;
     for (sr_link *l = e->all.next; l != &e->all; l = l->next)
         if (is_busy(SR_LIST_ENTRY(l, sr_conn, all)))
             return false;
@@ -140,5 +145,5 @@ bool sr_engine_drain_step(sr_engine *e)
     sr_deadline_shorten(&e->deadlines, SR_DEADLINE_HEAD, SR_SECOND);
     sr_deadline_shorten(&e->deadlines, SR_DEADLINE_HANDSHAKE, SR_SECOND);
     sr_expire(e);
-    return !e->n_conns || only_tunnels(e);
+    return sr_engine_over(e) || only_tunnels(e);
 }

@@ -43,7 +43,7 @@ bool sr_pump_watch(sr_engine *e, sr_pump *p, uint32_t events)
 
 void sr_pump_still(sr_engine *e, sr_pump *p)
 {
-    if (!p->exchange)
+    if (!p->exchange && p->conn)
         sr_link_remove(&p->conn->buffered);
     sr_pump_watch(e, p, 0);
 }

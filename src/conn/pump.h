@@ -4,7 +4,8 @@
  * pump: psgix.io of a connection whose transport encrypts, or of one stream of many. The application gets one end of a pair of
  * sockets; the edge reads from the other end what goes to the client, and writes there what comes from it (relay.h, h2/tunnel.h).
  *
- * Owner: the connection, or the stream. While the output to the client is not empty, bytes of the application wait.
+ * Owner: the connection, the stream, or neither any more (parting.h). While the output to the client is not empty, bytes of the application
+ * wait.
  */
 #include "engine.h"
 
@@ -12,7 +13,7 @@ enum { SR_PUMP_BYTES = 16 * 1024 };
 
 typedef struct sr_pump {
     sr_source source; /* must be first; our end of the pair, kind SR_SOURCE_PUMP; -1: there is none yet */
-    sr_conn *conn;
+    sr_conn *conn;    /* NULL: both are over */
     sr_exchange *exchange; /* of the stream (sr_protocol.pumped); NULL: all of the connection is pumped */
     uint32_t interest;     /* events of the pair that are watched; 0: it is not in the epoll set */
     sr_buffer up;          /* from the client, that the application has not taken */
@@ -23,6 +24,11 @@ typedef struct sr_pump {
     bool failed;    /* of a stream: what it has written is no answer */
     bool down_ends; /* the application has ended its side; the client is told when its output is empty */
     bool down_over;
+
+    /* parting.c */
+    sr_link parting;
+    int64_t until; /* monotonic ns */
+    int unread;    /* bytes that the application had not read when that was set */
 } sr_pump;
 
 /* Without a pair. NULL: no memory. */

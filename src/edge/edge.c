@@ -11,8 +11,8 @@
 #include "../conn/lifetime.h"
 #include "../conn/linger.h"
 #include "../conn/listener.h"
+#include "../conn/parting.h"
 #include "../conn/protocol.h"
-#include "../conn/pump.h"
 #include "../conn/relay.h"
 #include "../conn/slowest.h"
 #include "../conn/trouble.h"
@@ -450,7 +450,9 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
 
 static void pump_event(sr_engine *e, sr_pump *p)
 {
-    if (p->exchange)
+    if (!p->conn)
+        sr_parting_step(e, p);
+    else if (p->exchange)
         p->exchange->protocol->pumped(e, p->exchange);
     else
         sr_relay_step(e, p->conn);
@@ -681,6 +683,8 @@ bool sr_edge_step(sr_edge *ed, bool wait)
         sr_crew_resume_lobby(ed);
     if (e->listeners.again)
         sr_capacity_resume(e);
+    if (e->partings.at && e->partings.at <= e->now)
+        sr_partings_expire(e);
     if (e->draining) {
         if (sr_stop_step(ed))
             return false;

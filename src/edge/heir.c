@@ -354,7 +354,7 @@ int64_t sr_heir_at(const sr_edge *ed)
 bool sr_heir_done(const sr_edge *ed)
 {
     /* abandoned requests keep it alive too: nobody else watches their workers */
-    return !ed->engine->n_conns && !sr_slots_used(ed) &&
+    return sr_engine_over(ed->engine) && !sr_slots_used(ed) &&
            !(ed->websockets &&
              !sr_link_alone(&ed->websockets->asking)); /* the application is told of an end */
 }

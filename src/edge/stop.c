@@ -112,7 +112,7 @@ static void close_broken(sr_edge *ed)
 bool sr_stop_done(const sr_edge *ed)
 {
     bool tells = ed->websockets && !ed->stop.fast && !sr_link_alone(&ed->websockets->list);
-    return !ed->engine->n_conns && !tells;
+    return sr_engine_over(ed->engine) && !tells;
 }
 
 bool sr_stop_step(sr_edge *ed)
@@ -122,7 +122,7 @@ bool sr_stop_step(sr_edge *ed)
     if (ed->stop.fast)
         close_others(ed);
     bool drained = sr_engine_drain_step(e);
-    return (drained && (e->n_conns || sr_stop_done(ed))) || e->now >= ed->stop.end_at;
+    return (drained && (!sr_engine_over(e) || sr_stop_done(ed))) || e->now >= ed->stop.end_at;
 }
 
 void sr_stop_end(sr_edge *ed)

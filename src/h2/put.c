@@ -263,6 +263,8 @@ void sr_h2_cut(sr_engine *e, sr_exchange *x)
     x->broken = true;
     sr_accesslog_keep(e, x);
     if (st->finished) {
+        if (!st->ended && !st->detached) /* the client may go on sending */
+            sr_session_reset(st->session, st->id, NGHTTP2_INTERNAL_ERROR);
         sr_stream_finish(st);
         return;
     }

@@ -100,8 +100,7 @@ sr_intake sr_h2_read(sr_engine *e, sr_conn *c, sr_task *task)
     if (n <= 0) {
         if (n < 0)
             sr_trouble_lost(e, errno);
-        if (!sr_session_leave(s))
-            sr_conn_close(e, c, SR_CLOSED_CLIENT);
+        sr_conn_close(e, c, SR_CLOSED_CLIENT);
         return SR_INTAKE_WAIT;
     }
     sr_bytes in = sr_bytes_of(e->intake.scratch, (size_t)n);

@@ -15,7 +15,6 @@
 #include "tunnel.h"
 
 #include <stdlib.h>
-#include <sys/socket.h>
 
 enum {
     PREFACE = 24,
@@ -169,9 +168,8 @@ static int closed(nghttp2_session *ng, int32_t id, uint32_t error, void *with)
     if (!st)
         return 0;
     nghttp2_session_set_stream_user_data(ng, id, NULL);
-    st->detached = st->exchange && st->finished &&
-                   (!st->pump || st->exchange->slot || (st->ended && sr_buffer_len(&st->pump->up)));
-    if (st->detached) { /* the application has not come to its end, or to that of what the client has sent */
+    st->detached = st->exchange && st->finished && (!st->pump || st->exchange->slot);
+    if (st->detached) { /* the application has not come to its end */
         st->session->n_detached++;
         if (st->pump && !st->ended) /* a reset: nothing more comes, and it may wait for that */
             sr_stream_drop_pump(st);
@@ -464,7 +462,7 @@ static bool rest(sr_engine *e, sr_session *s, uint64_t before, bool more)
 {
     sr_conn *c = s->conn;
     turn t = tell_workers(e, s);
-    /* applications have not come to the end of what was sent; after an error of the connection, others would be run for nobody */
+    /* applications have not come to the end of their responses; after an error of the connection, others would be run for nobody */
     bool waits = s->n_detached && s->n_detached == s->n_streams;
     bool reads = !s->over &&
                  (waits || nghttp2_session_want_read(s->ng)); /* if only to notice that the client is gone */
@@ -480,46 +478,6 @@ static bool rest(sr_engine *e, sr_session *s, uint64_t before, bool more)
     }
     limit(e, s, t, t.moved || (c->out && c->sent != before)); /* what answers a PING is no progress */
     return sr_conn_watch(e, c, (reads && !full ? EPOLLIN : 0u) | (c->out || more ? EPOLLOUT : 0u));
-}
-
-/* Whether an application has not taken all that the client has sent to the end of this stream. */
-static bool is_owed(const sr_h2_stream *st)
-{
-    return st->ended && st->exchange && st->pump && st->pump->source.fd >= 0 && sr_buffer_len(&st->pump->up);
-}
-
-/* nghttp2 has no part in it any more, and what the application sends is for nobody. */
-static void detach(sr_h2_stream *st)
-{
-    st->session->n_detached += !st->detached;
-    st->detached = st->finished = true;
-    shutdown(st->pump->source.fd, SHUT_RD);
-    sr_deadline_set_exchange(st->session->engine, st->exchange, SR_DEADLINE_STALL);
-}
-
-bool sr_session_leave(sr_session *s)
-{
-    sr_conn *c = s->conn;
-    bool owes = false;
-    for (sr_link *l = s->streams.next; l != &s->streams && !owes; l = l->next)
-        owes = !s->over && is_owed(SR_LIST_ENTRY(l, sr_h2_stream, link));
-    if (!owes)
-        return false;
-    s->over = s->left = true;
-    for (sr_link *l = s->streams.next, *next; l != &s->streams; l = next) {
-        sr_h2_stream *st = SR_LIST_ENTRY(l, sr_h2_stream, link);
-        next = l->next;
-        if (is_owed(st)) {
-            detach(st);
-        } else {
-            sr_stream_over(st, SR_OVER_ABORTED);
-            sr_stream_free(st);
-        }
-    }
-    sr_deadline_clear(s->engine, c);
-    sr_link_remove(&c->buffered);
-    sr_conn_unwatch(s->engine, c);
-    return true;
 }
 
 /* The copy of a file may be complete. */
@@ -541,12 +499,6 @@ bool sr_session_send(sr_engine *e, sr_conn *c)
 {
     sr_session *s = c->session;
     uint64_t before = c->sent;
-    if (s->left) {
-        sr_link_remove(&c->due);
-        if (!s->n_streams)
-            sr_conn_close(e, c, SR_CLOSED_CLIENT);
-        return false;
-    }
     /* Not at says_close: clients let a request fail that they were about to send, and here load balancers still send some */
     if (e->draining || e->retiring)
         sr_session_drain(e, c);

@@ -15,13 +15,6 @@ ssize_t sr_session_feed(sr_session *s, sr_bytes in);
 /* Whether so many frames wait for a client that does not read that no more of its own are read, as each may bring another. */
 bool sr_session_full(const sr_session *s);
 
-/*
- * The client is gone, without an error that the server has told it. Applications still get what it has sent of the tunnels that it has
- * ended, as long as they take some within --write-timeout; other streams are over. False: there are no such tunnels, and the caller closes
- * the connection.
- */
-bool sr_session_leave(sr_session *s);
-
 /* Sends the frames that wait. False: the connection is closed. */
 bool sr_session_send(sr_engine *e, sr_conn *c);
 

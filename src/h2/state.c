@@ -2,6 +2,7 @@
 
 #include "state.h"
 
+#include "../conn/parting.h"
 #include "../conn/trouble.h"
 
 #include <errno.h>
@@ -107,6 +108,14 @@ void sr_stream_abandon(sr_session *s, sr_exchange *x)
         sr_link_append(&s->run_on, runs_on);
 }
 
+/* The client has ended it, and all that it has sent is here: the application gets that. */
+static void part(sr_h2_stream *st)
+{
+    st->session->passing -= sr_buffer_len(&st->pump->up);
+    sr_parting_begin(st->session->engine, st->pump);
+    st->pump = NULL;
+}
+
 void sr_stream_over(sr_h2_stream *st, sr_over how)
 {
     sr_engine *e = st->session->engine;
@@ -114,6 +123,8 @@ void sr_stream_over(sr_h2_stream *st, sr_over how)
     if (!x)
         return;
     st->exchange = NULL;
+    if (st->ended && !x->broken && st->pump && st->pump->source.fd >= 0 && sr_buffer_len(&st->pump->up))
+        part(st);
     sr_stream_drop_pump(st);
     sr_stream_abandon(st->session, x);
     x->sent_from = x->conn->sent - st->sent; /* what account.h counts is the difference */

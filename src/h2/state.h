@@ -60,7 +60,6 @@ struct sr_session {
     uint32_t prefaced;  /* bytes of the preface that were read */
     uint32_t served;    /* requests of the connection when its time limit was last looked at */
     bool over;          /* nothing more is read */
-    bool left;          /* the client is gone (sr_session_leave), and nothing is sent */
     bool warned;        /* GOAWAY was announced, with a PING behind it */
     bool acked;         /* which the client has answered */
     bool drained;       /* GOAWAY was said: no other request begins */

@@ -35,8 +35,6 @@ static void up(sr_h2_stream *st)
         size_t n;
         err = sr_pump_push(p, &n);
         sr_stream_passed(st, n);
-        if (n && st->session->left) /* it takes them: no time limit ends that */
-            sr_deadline_set_exchange(st->session->engine, st->exchange, SR_DEADLINE_STALL);
     }
     p->failed = p->failed || (err && err != EAGAIN);
     if (sr_buffer_len(&p->up))
@@ -109,7 +107,7 @@ static uint32_t ended(sr_h2_stream *st, bool *over)
     sr_exchange *x = st->exchange;
     sr_pump *p = st->pump;
     bool closed = sr_pump_closed(p);
-    if (!x->slot && (closed || p->up_over || !st->answered)) {
+    if (!x->slot && (closed || p->up_over || !st->answered || st->detached)) {
         *over = true;
         return 0;
     }

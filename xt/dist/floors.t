@@ -54,7 +54,7 @@ my %ORDER = (
     transport => 'aead keyset pair keyfiles records tlsset tls',
     worker    => 'line edges reply publish worker',
     conn      =>
-        'spools engine identity extra trouble deadline client listener pump output body accesslog exchange account send joined connection capacity '
+        'spools engine identity extra trouble deadline client listener pump parting output body accesslog exchange account send joined connection capacity '
         . 'proxyhead relay linger slowest leased intake expire handshake accept lifetime',
     live      => 'timer channel subscriber clients recent fanout live move hold',
     h1        => 'put end refuse decode read h1',
