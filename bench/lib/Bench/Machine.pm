@@ -30,7 +30,7 @@ sub pin_client {
 # can do that. Returns when they may already
 sub raise_descriptors {
     my @words = @_;
-    return if $ENV{SIRIUS_BENCH_LIMITS}++;
+    return if $ENV{BENCH_LIMITS}++;
     exec 'sh', '-c', 'ulimit -n $(ulimit -Hn); exec "$@"', 'sh', $^X, "$FindBin::Bin/$FindBin::Script",
         @words;
     die "exec: $!\n";
