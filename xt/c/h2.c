@@ -436,6 +436,21 @@ static void tunnels(void)
     end_edge();
 }
 
+/* Whether the time limit of the first stream keeps its place when the connection moves: to look for it costs time for each that stalls. */
+static bool keeps_place(void)
+{
+    sr_exchange *x = SR_LIST_ENTRY(session()->streams.next, sr_h2_stream, link)->exchange;
+    sr_deadline other = x->deadline;
+    MUST(other.kind == SR_DEADLINE_STALL);
+    sr_link_init(&other.link);
+    sr_link_append(x->deadline.link.next, &other.link);
+    h2wire_frame(client.h2, NGHTTP2_PING, 0, 0, "12345678", 8);
+    settle();
+    bool kept = x->deadline.link.next == &other.link;
+    sr_link_remove(&other.link);
+    return kept;
+}
+
 static void windows(void)
 {
     open_edge();
@@ -449,6 +464,7 @@ static void windows(void)
     ok(reply(second)->ended, "another stream goes on");
     h2wire_forget(client.h2, second);
     moments_answered(&client, 1);
+    ok(keeps_place(), "its time limit is not placed again");
     for (int i = 0; i < 5; i++) {
         h2wire_with(client.h2, NGHTTP2_WINDOW_UPDATE, first, 1);
         settle();
