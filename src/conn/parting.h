@@ -2,8 +2,8 @@
 #define SR_PARTING_H
 /*
  * parting: pairs of sockets whose stream is over, while the application has not read all that the client had sent to the end of it
- * (h2/tunnel.h). The application gets that, and then an end of file; what it still writes fails with EPIPE. One that takes nothing
- * for --write-timeout gets no more.
+ * (h2/tunnel.h). The application gets that, and then an end of file; what it still writes fails with EPIPE. If it takes
+ * nothing for --write-timeout, the end of file comes at once.
  *
  * They count in sr_engine.passing and n_lent until they are over, so their number and bytes have the limits of tunnels.
  */
