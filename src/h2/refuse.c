@@ -23,8 +23,6 @@ static sr_refused asked(const sr_engine *e, const sr_h2_stream *st, const char *
     const sr_exchange *x = st->exchange;
     const sr_buffer *head = x->parse ? &st->head : &e->intake.head;
     sr_bytes text = sr_bytes_of(sr_buffer_at(head), st->taken ? 0 : sr_buffer_len(head));
-    if (!rule && s->status)
-        rule = s->why;
     return (sr_refused){.request = !text.len   ? NULL
                                    : x->parse  ? x->parse
                                    : s->parsed ? &e->intake.request

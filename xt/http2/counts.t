@@ -70,4 +70,26 @@ is_deeply [ sort @lines ],
     ],
     'the log has protocol and number of the stream';
 $server->stop;
+subtest 'why a request is refused' => sub {
+    my $file  = "$dir/refused.log";
+    my $other = start_server(
+        $APP,  qw(--body-timeout 1 --access-log),
+        $file, '--access-log-format', '%m %>s %{refused}x',
+        @Sirius::Test::HTTP2::LISTEN
+    );
+    my $slow = Sirius::Test::HTTP2->new( $other->address )->greet;
+    $slow->send( $slow->make(
+        'HEADERS', 4, 1,
+        $slow->fields( ':method', 'POST', ':scheme', 'http', ':path', '/', ':authority', 'a' )
+    ) );
+    $slow->open( 3, 'TRACE /' );
+    is $slow->await( 'HEADERS', 3 )->{status}, 501, 'a method';
+    is $slow->await( 'HEADERS', 1 )->{status}, 408, 'a body that does not come, before that';
+    ok until_true( 10, sub { 2 == ( () = Sirius::Test::Server::slurp($file) =~ /\n/g ) } ), 'two lines';
+    my %why = Sirius::Test::Server::slurp($file) =~ /^(\S+) \d+ (.*)$/mg;
+    like $why{POST}, qr/body/, 'each has its own reason';
+    isnt $why{TRACE}, $why{POST}, 'not that of the other';
+    $other->stop;
+};
+
 done_testing;
