@@ -54,12 +54,24 @@ static sr_closed idle_why(const sr_engine *e, sr_closed why)
     return e->draining ? SR_CLOSED_STOP : why;
 }
 
-/* Checks once more before closing an idle connection: a request may have just come. */
-static void idle_over(sr_engine *e, sr_conn *c)
+/* Whether something has come that was not read yet: perhaps a request, which must not be lost. */
+static bool has_more(const sr_conn *c)
 {
     char byte;
-    ssize_t n = recv(c->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (n == 1) {
+    return recv(c->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
+/* Whether it was silent for --header-timeout, and is no longer. */
+static bool begins(const sr_conn *c)
+{
+    bool silent =
+        c->state == SR_CONN_IDLE || (c->state == SR_CONN_STREAMS && !c->requests && !sr_buffer_len(&c->in));
+    return silent && has_more(c);
+}
+
+static void idle_over(sr_engine *e, sr_conn *c)
+{
+    if (has_more(c)) {
         sr_deadline_set(e, c, SR_DEADLINE_HEAD);
         sr_conn_watch(e, c, EPOLLIN);
     } else {
@@ -115,7 +127,7 @@ static void expire_conn(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t
     sr_deadline_clear(e, c);
     switch (kind) {
     case SR_DEADLINE_HEAD:
-        if (late(e, at, STOOD_STILL_NS))
+        if (late(e, at, STOOD_STILL_NS) || begins(c))
             sr_deadline_set(e, c, kind);
         else if (c->state == SR_CONN_STREAMS)
             sr_conn_close(e, c, SR_CLOSED_HEAD);

@@ -279,7 +279,8 @@ void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
         sr_session_reset(s, st->id, NGHTTP2_REFUSED_STREAM);
         return;
     }
-    if (s->conn->deadline.kind == SR_DEADLINE_IDLE) /* nobody takes it for an idle one in this step */
+    sr_deadline_kind waits = s->conn->deadline.kind;
+    if (waits == SR_DEADLINE_IDLE || waits == SR_DEADLINE_HEAD) /* nobody takes it for silent in this step */
         sr_deadline_clear(e, s->conn);
     x->stream = st;
     x->stream_number = (uint32_t)st->id;

@@ -251,6 +251,35 @@ static void no_preface(void)
     close_both("no preface");
 }
 
+/* A client that says nothing until --header-timeout is over, and asks before the edge has looked. */
+static void silent(void)
+{
+    for (int way = 0; way < 4; way++) {
+        bool http2 = way & 1, noticed = way & 2;
+        open_edge();
+        moments_connect(&client);
+        if (http2)
+            moments_h2(&client, true);
+        settle();
+        moments_wait(100 * SR_SECOND + SR_MILLISECOND);
+        if (noticed) /* its clock has reached the limit, and what comes now is read after that */
+            moments_step();
+        if (http2)
+            ask("h2 length");
+        else
+            moments_ask(&client, ++ids, &moments_shapes[0]);
+        settle();
+        while (serve())
+            ;
+        moments_read(&client, 1 << 20);
+        ok(is_whole(), "a request that comes as --header-timeout ends, in HTTP/%d, %s", 1 + http2,
+           noticed ? "behind" : "before");
+        moments_leave(&client);
+        moments_die(0);
+        end_edge();
+    }
+}
+
 /* --- bodies --- */
 
 static void bodies(void)
@@ -715,6 +744,7 @@ int main(void)
     moments_setup();
     splits();
     no_preface();
+    silent();
     bodies();
     responses();
     cancels();
