@@ -178,12 +178,22 @@ void sr_tunnel_pumped(sr_engine *e, sr_exchange *x)
 
 /* --- the response --- */
 
+/* So many applications have of this connection. */
+static uint64_t lent_of(const sr_session *s)
+{
+    uint64_t n = 0;
+    for (const sr_link *l = s->streams.next; l != &s->streams; l = l->next)
+        n += has_pair(SR_LIST_ENTRY(l, sr_h2_stream, link)->pump);
+    return n;
+}
+
 int sr_tunnel_lend(sr_engine *e, sr_exchange *x, int *theirs)
 {
     sr_h2_stream *st = of(x);
     if (!sr_tunnel_is(st) || has_pair(st->pump))
         return EBADF;
-    if (e->n_lent >= e->config.max_connections)
+    uint64_t its = lent_of(st->session); /* no more than are left for others */
+    if (e->n_lent + its >= e->config.max_connections)
         return EMFILE;
     if (!st->pump && !(st->pump = sr_pump_new(x->conn)))
         return ENOMEM;
@@ -192,8 +202,8 @@ int sr_tunnel_lend(sr_engine *e, sr_exchange *x, int *theirs)
     if (err)
         return err;
     e->n_lent++;
-    if (st->pump->source.fd >=
-        e->capacity.scarce) { /* those are for connections, files and workers that come */
+    /* what is scarce is for connections, files and workers that come */
+    if (st->pump->source.fd + (int)its >= e->capacity.scarce) {
         sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, EMFILE);
         close(*theirs);
         sr_stream_drop_pump(st);

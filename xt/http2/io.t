@@ -315,7 +315,10 @@ subtest 'a limit' => sub {
     while ( @status < 4 and my $frame = $client->frame ) {
         push @status, $frame->{status} if $frame->{type} eq 'HEADERS';
     }
-    is join( q( ), sort @status ), '200 200 200 500', '--max-connections';
+    is join( q( ), sort @status ), '200 200 500 500', '--max-connections, of which one connection has a part';
+    my $other = open_tunnel( greeted(), 1, '/keep' );
+    is $other->await( 'HEADERS', 1 )->{status}, 200, 'and another the rest';
+    close $other->{socket};
     $client->send( $client->make( 'RST_STREAM', 0, $_, pack 'N', 8 ) ) for 1, 3, 5, 7;
     open_tunnel( $client, 9, '/keep' );
     is $client->await( 'HEADERS', 9 )->{status}, 200, 'others may be opened when they end';
