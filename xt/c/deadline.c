@@ -132,6 +132,11 @@ static void expire(sr_conn **c, int *peer)
     e->now += 15 * SR_MILLISECOND;
     sr_expire(e);
     ok(readable(peer[3]) < 0 && c[3]->deadline.kind == SR_DEADLINE_HEAD, "keep the connection");
+    e->now += 200 * SR_MILLISECOND;
+    sr_expire(e);
+    ok(c[3]->deadline.kind == SR_DEADLINE_HEAD && c[3]->deadline.at > e->now,
+       "for longer, until they are read");
+    ok(readable(c[3]->source.fd) == 1, "as they are");
     close(peer[1]);
     close(peer[2]);
     e->now += 1000 * SR_MILLISECOND;
