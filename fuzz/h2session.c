@@ -122,7 +122,7 @@ static void h2session_check(void)
     const sr_link *all = &moments_edge->engine->all;
     size_t memory = 0;
     h2session_passing = h2session_lent = 0;
-    const sr_link *partings = &moments_edge->engine->partings.list;
+    const sr_link *partings = &moments_edge->engine->partings;
     for (const sr_link *l = partings->next; l != partings; l = l->next) {
         const sr_pump *p = SR_LIST_ENTRY(l, sr_pump, parting);
         MUST(!p->conn && !p->exchange && sr_buffer_len(&p->up));

@@ -149,8 +149,6 @@ int sr_deadlines_timeout(sr_engine *e)
         first = look;
     if (e->listeners.again && e->listeners.again < first)
         first = e->listeners.again;
-    if (e->partings.at && e->partings.at < first)
-        first = e->partings.at;
     if (first == INT64_MAX)
         return -1;
     if (first <= e->now)

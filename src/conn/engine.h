@@ -115,11 +115,8 @@ typedef struct sr_engine {
     sr_spools spools;
     sr_leased leased;
     sr_joined joined;
-    struct {
-        sr_link list;
-        int64_t at;  /* monotonic ns: the limit of the first; 0: there are none */
-    } partings;      /* parting.h */
-    sr_buffer lines; /* scratch: a head as lines */
+    sr_link partings; /* parting.h */
+    sr_buffer lines;  /* scratch: a head as lines */
 
     sr_tls *tls; /* for listeners with is_tls; NULL: there is none. Set by the owner, and owned here */
 
@@ -143,7 +140,7 @@ void sr_engine_tick(sr_engine *e); /* reads the clock */
 /* Whether nobody is connected, and nothing is left for an application. */
 static inline bool sr_engine_over(const sr_engine *e)
 {
-    return !e->n_conns && sr_link_alone(&e->partings.list);
+    return !e->n_conns && sr_link_alone(&e->partings);
 }
 
 /* Writes state and numbers of connections to the row, for the status page and the like. */

@@ -34,7 +34,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int lifeline)
     sr_link_init(&e->due);
     sr_link_init(&e->holding);
     sr_leased_init(&e->leased);
-    sr_partings_init(e);
+    sr_link_init(&e->partings);
     sr_link_init(&e->intake.buffered);
     sr_link_init(&e->handshakes.ready);
     sr_link_init(&e->handshakes.endings);
@@ -116,7 +116,7 @@ static bool only_tunnels(sr_engine *e)
         e->tunnels_until = e->now + SR_SECOND;
     if (e->now >= e->tunnels_until)
         return true;
-    if (!sr_link_alone(&e->partings.list))
+    if (!sr_link_alone(&e->partings))
         return false;
     for (sr_link *l = e->all.next; l != &e->all; l = l->next)
         if (is_busy(SR_LIST_ENTRY(l, sr_conn, all)))

@@ -9,8 +9,6 @@
  */
 #include "pump.h"
 
-void sr_partings_init(sr_engine *e);
-
 /* Nothing is left, and all is closed. */
 void sr_partings_free(sr_engine *e);
 
@@ -19,6 +17,9 @@ void sr_parting_begin(sr_engine *e, sr_pump *p);
 
 /* The application takes more, or is gone. */
 void sr_parting_step(sr_engine *e, sr_pump *p);
+
+/* Monotonic ns at which the time of the first is over; INT64_MAX: there are none. All have the same limit, so they are in order. */
+int64_t sr_partings_at(const sr_engine *e);
 
 /* Ends those whose time is over. */
 void sr_partings_expire(sr_engine *e);

@@ -625,6 +625,9 @@ static int patience(sr_edge *ed)
         first = heir;
     if (e->draining && e->tunnels_until && e->tunnels_until < first)
         first = e->tunnels_until;
+    int64_t parting = sr_partings_at(e);
+    if (parting < first)
+        first = parting;
     if (ed->lobby.resume_at && ed->lobby.resume_at < first)
         first = ed->lobby.resume_at;
     if (ed->lines_resume_at && ed->lines_resume_at < first)
@@ -683,8 +686,7 @@ bool sr_edge_step(sr_edge *ed, bool wait)
         sr_crew_resume_lobby(ed);
     if (e->listeners.again)
         sr_capacity_resume(e);
-    if (e->partings.at && e->partings.at <= e->now)
-        sr_partings_expire(e);
+    sr_partings_expire(e);
     if (e->draining) {
         if (sr_stop_step(ed))
             return false;

@@ -262,13 +262,13 @@ void sr_h2_cut(sr_engine *e, sr_exchange *x)
     x->back_at = e->now;
     x->broken = true;
     sr_accesslog_keep(e, x);
+    if (!st->finished ||
+        (!st->ended && !st->detached)) /* something is missing, or the client may go on sending */
+        sr_session_reset(st->session, st->id, NGHTTP2_INTERNAL_ERROR);
     if (st->finished) {
-        if (!st->ended && !st->detached) /* the client may go on sending */
-            sr_session_reset(st->session, st->id, NGHTTP2_INTERNAL_ERROR);
         sr_stream_finish(st);
         return;
     }
-    sr_session_reset(st->session, st->id, NGHTTP2_INTERNAL_ERROR);
     sr_session_due(st->session);
     sr_stream_over(st, SR_OVER_ABORTED);
 }

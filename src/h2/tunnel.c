@@ -158,8 +158,10 @@ void sr_tunnel_came(sr_h2_stream *st, sr_bytes bytes)
     sr_stream_passed(st, kept ? 0 : bytes.len);
     if (kept && has_pair(p))
         up(st);
-    bool fair = s->passing + e->passing <= SR_OUTPUT_TOTAL; /* no more than is left for others */
-    if (!(kept || unwanted) || !(fair || !sr_buffer_len(&p->up)))
+    bool lost = !kept && !unwanted;
+    bool greedy =
+        kept && sr_buffer_len(&p->up) && s->passing + e->passing > SR_OUTPUT_TOTAL; /* leaves others less */
+    if (lost || greedy)
         sr_h2_cut(e, st->exchange);
     else if (has_pair(p))
         settle(st);

@@ -40,7 +40,7 @@ static void step(void)
         sr_parting_step(e, ev->data.ptr);
 }
 
-/* Reads up to so many bytes, as many at a time; *ends: the end of the file has come. */
+/* Reads up to so many bytes; *ends: the end of the file has come. */
 static size_t take(int fd, size_t most, bool *ends)
 {
     size_t got = 0;
@@ -54,23 +54,31 @@ static size_t take(int fd, size_t most, bool *ends)
 
 static bool nothing_is_left(void)
 {
-    return !e->passing && !e->n_lent && !e->partings.at && sr_engine_over(e);
+    return !e->passing && !e->n_lent && sr_partings_at(e) == INT64_MAX && sr_engine_over(e);
+}
+
+/* Reads so many bytes in each of so many ns, until there are no more: all is there. */
+static void reads(int fd, size_t all, size_t each, int64_t ns, const char *name)
+{
+    bool ends = false;
+    size_t got = 0;
+    for (int i = 0; i < 1000 && !ends; i++) {
+        got += take(fd, each, &ends);
+        e->now += ns;
+        step();
+    }
+    ok(got == all && ends, "%s, and then an end of file: %zu of %zu", name, got, all);
+    ok(nothing_is_left(), "nothing is left");
+    close(fd);
 }
 
 static void reads_all(void)
 {
     int fd;
-    bool ends = false;
-    size_t all = leave(&fd), got = 0;
-    ok(!sr_engine_over(e) && e->partings.at == e->now + LIMIT * SR_SECOND, "it has --write-timeout");
+    size_t all = leave(&fd);
+    ok(!sr_engine_over(e) && sr_partings_at(e) == e->now + LIMIT * SR_SECOND, "it has --write-timeout");
     ok(send(fd, "x", 1, MSG_NOSIGNAL) < 0, "nobody hears what it says");
-    for (int i = 0; i < 10 && !ends; i++) {
-        got += take(fd, sizeof bytes, &ends);
-        step();
-    }
-    ok(got == all && ends, "it reads all, and then an end of file: %zu of %zu", got, all);
-    ok(nothing_is_left(), "nothing is left");
-    close(fd);
+    reads(fd, all, sizeof bytes, 0, "it reads all");
 }
 
 static void reads_nothing(void)
@@ -93,16 +101,8 @@ static void reads_nothing(void)
 static void reads_slowly(void)
 {
     int fd;
-    bool ends = false;
-    size_t all = leave(&fd), got = 0;
-    for (int i = 0; i < 1000 && !ends; i++) {
-        got += take(fd, 4096, &ends);
-        e->now += LIMIT * SR_SECOND;
-        step();
-    }
-    ok(got == all && ends, "one that reads 4 KiB in each of them has all: %zu of %zu", got, all);
-    ok(nothing_is_left(), "nothing is left");
-    close(fd);
+    size_t all = leave(&fd);
+    reads(fd, all, 4096, LIMIT * SR_SECOND, "one that reads 4 KiB in each of them has all");
 }
 
 static void closes(void)
@@ -127,7 +127,7 @@ static void several(void)
     e->now += (LIMIT - 3) * SR_SECOND;
     step();
     is_int((long long)e->n_lent, 3, "the first has taken some");
-    is_int(e->partings.at - e->now, SR_SECOND, "the second is the next");
+    is_int(sr_partings_at(e) - e->now, SR_SECOND, "the second is the next");
     e->now += SR_SECOND;
     step();
     is_int((long long)e->n_lent, 2, "which is over");
