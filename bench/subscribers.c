@@ -54,6 +54,9 @@ static int open_one(int port, const char *path)
         exit(1);
     }
     fcntl(fd, F_SETFL, O_NONBLOCK);
+    struct linger reset = {.l_onoff =
+                               1}; /* no TIME_WAIT of thousands, which the next measurement would meet */
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     return fd;
 }
 
