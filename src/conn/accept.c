@@ -67,6 +67,7 @@ static void no_room(sr_engine *e, sr_conn *c)
         sr_conn_close(e, c, SR_CLOSED_PROXY);
         return;
     }
+    sr_buffer_free(&c->in); /* a part of a PROXY header is no request */
     e->intake.fresh = c->proxy_header ? sr_bytes_of(e->intake.scratch, 0) : view;
     e->intake.fresh_of = c;
     sr_conn_refuse(e, c, 503, SR_REFUSED_CONNECTIONS);

@@ -3,7 +3,7 @@
 /*
  * accept: new connections. Makes room for them, and reads what has come with them.
  *
- * Called by: the loop of the edge. May close and free idle connections.
+ * Called by: the loop of the edge. May close and free connections, as sr_capacity_make says.
  * Failure: without a descriptor or memory, nobody is accepted for a while; without room the client gets 503.
  */
 #include "intake.h"

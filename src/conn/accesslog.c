@@ -3,7 +3,6 @@
 #include "../log/values.h"
 #include "../net/descriptors.h"
 #include "../net/timerfd.h"
-#include "client.h"
 #include "engine.h"
 #include "identity.h"
 #include "trouble.h"

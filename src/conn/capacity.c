@@ -81,7 +81,8 @@ void sr_capacity_taken(sr_engine *e, int fd)
     }
 }
 
-void sr_capacity_recount(sr_engine *e)
+/* Counts the descriptors in use. */
+static void recount(sr_engine *e)
 {
     sr_capacity_taken(e, sr_descriptors_lowest(e->loop.epoll) - 1);
 }
@@ -103,6 +104,6 @@ void sr_capacity_resume(sr_engine *e)
         return;
     e->listeners.again = 0;
     e->capacity.made_room = false;
-    sr_capacity_recount(e);
+    recount(e);
     sr_listeners_watch(e, e->listeners.watched);
 }

@@ -9,7 +9,8 @@
  * that connect need them. When the table of this process is nearly full, idle connections are closed, or
  * nobody is accepted for a while.
  *
- * Closing: all functions here but init and awaits may close and free idle connections.
+ * Closing: all functions here but init and awaits may close and free connections: idle ones, and with sheds_unfinished those whose
+ * request is not complete.
  */
 #include <stdbool.h>
 
@@ -38,9 +39,8 @@ bool sr_capacity_awaits(const struct sr_engine *e);
 /* False: no connection is idle. */
 bool sr_capacity_close_oldest(struct sr_engine *e);
 
-void sr_capacity_taken(struct sr_engine *e,
-                       int fd);                /* the connection that was entered last has this descriptor */
-void sr_capacity_recount(struct sr_engine *e); /* counts the descriptors in use, before accepting again */
+/* The connection that was entered last has this descriptor. */
+void sr_capacity_taken(struct sr_engine *e, int fd);
 
 /* In each step of the loop: ends the pause of the listeners when it is over. */
 void sr_capacity_resume(struct sr_engine *e);

@@ -5,7 +5,6 @@
 #include "../net/hangup.h"
 #include "../net/proxyline.h"
 #include "../net/sockets.h"
-#include "client.h"
 #include "deadline.h"
 #include "linger.h"
 #include "protocol.h"

@@ -47,8 +47,8 @@ typedef struct sr_task {
 } sr_task;
 
 typedef enum sr_intake {
-    SR_INTAKE_WAIT,  /* no request: the connection waits for events, or is closed */
-    SR_INTAKE_LATER, /* likewise, but there may be more, which has time until the next step of the loop: it is in sr_arrivals.buffered */
+    SR_INTAKE_WAIT, /* no request: the connection waits for events, or is closed */
+    SR_INTAKE_LATER, /* no request yet; bytes that were read wait for the next step of the loop (sr_arrivals.buffered) */
     SR_INTAKE_READY, /* a request: the caller takes or refuses it before the next call */
 } sr_intake;
 

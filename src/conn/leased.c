@@ -1,6 +1,5 @@
 #include "leased.h"
 
-#include "../net/descriptors.h"
 #include "../net/lease.h"
 #include "../net/tempfile.h"
 #include "../share/door.h"

@@ -25,8 +25,8 @@ struct sr_output;
 
 typedef struct sr_leased {
     sr_link all;  /* outputs with a leased file */
-    bool asked;   /* a lease is to be given back: look for those of whom it is not known yet */
-    bool broken;  /* there are outputs of which it is known */
+    bool asked;   /* a lease is to be given back: look for the outputs that have it */
+    bool broken;  /* there are outputs whose lease is to be given back */
     int64_t time; /* ns for a copy, less than the kernel has */
 
     /* the file that is being copied */

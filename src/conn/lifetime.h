@@ -8,7 +8,7 @@
 #include "engine.h"
 
 /*
- * Makes an engine, in one allocation of about 150 KiB and its scratch buffer. `lifeline` is -1 or a pipe.
+ * Makes an engine, and its scratch buffer of 128 KiB. `lifeline` is -1 or a pipe.
  * Hooks, scoreboard and row are set afterwards. Returns 0 or errno.
  */
 int sr_engine_new(sr_engine **out, const sr_config *config, int lifeline);

@@ -6,7 +6,8 @@
  * to the protocol alone: HTTP/1.x (src/h1) or HTTP/2 (src/h2). What is held stands between an exchange and these (src/live, src/websocket).
  *
  * Owner: a table is static. sr_conn.protocol is set when the connection enters the engine.
- * Closing: all calls but `head`, `piece` and `file` may close and free the connection, and with it the exchange.
+ * Closing: all calls but `head`, `piece` and `file` may close and free the connection, and with it the exchange; of a held exchange
+ * (live/hold.c) `piece` as well.
  */
 #include "engine.h"
 #include "intake.h"
@@ -63,7 +64,8 @@ typedef struct sr_protocol {
     /* What its client has not taken of it; NULL: nothing, or not known apart from the rest of the connection. Owned by the protocol. */
     sr_output *(*output)(const sr_exchange *x);
 
-    /* More of it will follow later: has the loop send what the socket has not accepted. False: the connection is closed. */
+    /* More of it will follow later: has the loop send what the socket has not accepted. False: the connection is closed, or waits
+     * for its worker without being watched. */
     bool (*settle)(sr_engine *e, sr_exchange *x);
 
     /* The response is over: complete, unless it is shorter than its length. */

@@ -1,6 +1,5 @@
 #include "pump.h"
 
-#include "../net/descriptors.h"
 #include "../net/sockets.h"
 
 #include <errno.h>

@@ -100,6 +100,20 @@ void sr_relay_drain(sr_engine *e, sr_conn *c)
         ;
 }
 
+/* Ends it, at once or, if a worker still has its request, when that says what became of it. */
+static void over(sr_engine *e, sr_conn *c, sr_closed why)
+{
+    if (!sr_conn_slot(c)) {
+        sr_conn_close(e, c, why);
+        return;
+    }
+    c->gone = true;
+    c->why = why;
+    sr_pump_watch(e, c->pump, 0);
+    shutdown(c->pump->source.fd, SHUT_RDWR); /* or it would wait for the client for ever */
+    sr_conn_unwatch(e, c);
+}
+
 void sr_relay_step(sr_engine *e, sr_conn *c)
 {
     sr_pump *p = c->pump;
@@ -107,15 +121,7 @@ void sr_relay_step(sr_engine *e, sr_conn *c)
     int up = pump_up(e, c), down = pump_down(e, c);
     if ((up && up != EAGAIN) || (down && down != EAGAIN) ||
         (p->down_over && (p->up_over || sr_pump_closed(p)))) {
-        if (sr_conn_slot(c)) { /* a worker still has its request, and will say what became of it */
-            c->gone = true;
-            c->why = SR_CLOSED_APPLICATION;
-            sr_pump_watch(e, p, 0);
-            shutdown(p->source.fd, SHUT_RDWR); /* or it would wait for the client for ever */
-            sr_conn_unwatch(e, c);
-            return;
-        }
-        sr_conn_close(e, c, SR_CLOSED_APPLICATION);
+        over(e, c, SR_CLOSED_APPLICATION);
         return;
     }
     if (sr_buffer_len(&p->up))
@@ -128,7 +134,11 @@ void sr_relay_step(sr_engine *e, sr_conn *c)
         of_pair |= EPOLLIN;
     if (!of_client)
         sr_conn_unwatch(e, c);
-    if (sr_pump_watch(e, p, of_pair) && of_client && sr_conn_watch(e, c, of_client) &&
+    if (!sr_pump_watch(e, p, of_pair)) { /* ENOMEM: what the application writes would never be noticed */
+        over(e, c, SR_CLOSED_ERROR);
+        return;
+    }
+    if (of_client && sr_conn_watch(e, c, of_client) &&
         (sr_transport_holds(c->transport) && of_client & EPOLLIN))
         sr_link_append(&e->intake.buffered, &c->buffered);
 }

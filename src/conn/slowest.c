@@ -84,13 +84,14 @@ static sr_conn *find_slowest(const sr_engine *e, const sr_conn *self, wanted wha
     return slowest;
 }
 
-sr_slowest_paid sr_slowest_pays(sr_engine *e, const sr_conn *self)
+/* Whether another one than `self` is to pay: sr_slowest_collect will end it, as this may be in the middle of a connection. */
+static bool other_pays(sr_engine *e, const sr_conn *self)
 {
     const sr_conn *slowest = find_slowest(e, self, FILES);
     if (!slowest || slowest == self)
-        return slowest ? SR_SLOWEST_SELF : SR_SLOWEST_NOBODY;
+        return false;
     e->spools.due = true;
-    return SR_SLOWEST_OTHER;
+    return true;
 }
 
 bool sr_slowest_has_room(sr_engine *e, const sr_conn *self, sr_body *body, size_t len)
@@ -98,8 +99,7 @@ bool sr_slowest_has_room(sr_engine *e, const sr_conn *self, sr_body *body, size_
     sr_pace_moved(&body->pace, SR_PACE_BODY, e->now, len);
     if (!sr_body_spools(body, &e->config, len))
         return true;
-    if (sr_spools_room(e, len) ||
-        (sr_slowest_pays(e, self) == SR_SLOWEST_OTHER && sr_spools_allowed_above(e, len)))
+    if (sr_spools_room(e, len) || (other_pays(e, self) && sr_spools_allowed_above(e, len)))
         return true;
     return sr_spools_allowed(e, len); /* if the disk is full, the write will say so */
 }
@@ -117,18 +117,19 @@ static sr_exchange *largest_upload(const sr_engine *e, const sr_conn *c)
     return largest;
 }
 
-static sr_slowest_paid evict(sr_engine *e, wanted what)
+/* False: there is nobody. */
+static bool evict(sr_engine *e, wanted what)
 {
     sr_conn *slowest = find_slowest(e, NULL, what);
     if (!slowest)
-        return SR_SLOWEST_NOBODY;
+        return false;
     sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);
     sr_exchange *upload = largest_upload(e, slowest);
     if (upload)
         sr_exchange_refuse(e, upload, 507, SR_REFUSED_TEMPORARY);
     else
         sr_conn_close(e, slowest, SR_CLOSED_SPOOL);
-    return SR_SLOWEST_OTHER;
+    return true;
 }
 
 void sr_slowest_collect(sr_engine *e)
@@ -140,12 +141,12 @@ void sr_slowest_collect(sr_engine *e)
 bool sr_slowest_make_room(sr_engine *e, uint64_t bytes)
 {
     for (int i = 0; i < PAYING_MAX && !sr_spools_room(e, bytes); i++)
-        if (evict(e, FILES) != SR_SLOWEST_OTHER)
+        if (!evict(e, FILES))
             break;
     return sr_spools_room(e, bytes);
 }
 
-sr_slowest_paid sr_slowest_evict(sr_engine *e)
+bool sr_slowest_evict(sr_engine *e)
 {
     return evict(e, FILES_OR_MEMORY);
 }

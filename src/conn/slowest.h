@@ -4,25 +4,14 @@
  * slowest: who pays when there is no room for temporary files (spools.h). So that clients who are slow on purpose do not keep it
  * from others, the slowest client pays: its connection ends.
  *
- * Slow is who would need longest to move as many bytes as it holds on the disk, at its pace of late (pace.h). What is left
- * does not count, as a client may stop just before its end. Of those that have stalled, and of those that need no more than 15 s, the one
+ * The slowest client is the one that would need longest, at its recent pace (pace.h), to move as many bytes as it holds on the disk.
+ * What is left does not count, as a client may stop just before its end. Of those that have stalled, and of those that need no more than 15 s, the one
  * that holds most is the slowest. So it helps nobody to share what it holds among many connections: all of them together have
  * to move it as fast as one would.
  *
  * A client pays nothing in the first second, unless it wants more itself.
  */
 #include "engine.h"
-
-typedef enum sr_slowest_paid {
-    SR_SLOWEST_NOBODY, /* all have come within the last second, and `self` holds nothing */
-    SR_SLOWEST_OTHER,  /* a connection was closed, or refused with 507 */
-    SR_SLOWEST_SELF,   /* `self` is the slowest, and the caller ends it */
-} sr_slowest_paid;
-
-/*
- * Who is to pay for `self`: OTHER will be ended by sr_slowest_collect. Closes nothing, so it may be called in the middle of a connection.
- */
-sr_slowest_paid sr_slowest_pays(sr_engine *e, const sr_conn *self);
 
 /*
  * So many bytes of a request body of `self` have come. Whether they may go to its file, as far as they do. If there is no room, the
@@ -37,7 +26,7 @@ bool sr_slowest_make_room(sr_engine *e, uint64_t bytes);
 /* The same, for all that have asked since the last time. */
 void sr_slowest_collect(sr_engine *e);
 
-/* Ends the slowest, likewise, also one that holds nothing but memory. */
-sr_slowest_paid sr_slowest_evict(sr_engine *e);
+/* Ends the slowest, likewise, also one that holds nothing but memory. False: all have come within the last second. */
+bool sr_slowest_evict(sr_engine *e);
 
 #endif

@@ -17,9 +17,9 @@ typedef struct sr_turn {
         waiting; /* entries of its requests that are not in the queue, in the order in which they get there */
     uint32_t owners;
     uint32_t given;    /* requests in the queue or with a worker */
-    uint32_t slot;     /* of the one that was given last, and */
-    uint64_t number;   /* its number; and */
-    int64_t at;        /* when, monotonic ns */
+    uint32_t slot;     /* of the request that was given last */
+    uint64_t number;   /* of that request */
+    int64_t at;        /* when it was given, monotonic ns */
     int64_t placed_at; /* when one of them got a place in a lane last, monotonic ns; 0: none did */
 } sr_turn;
 

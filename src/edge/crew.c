@@ -85,15 +85,16 @@ static bool may_have(sr_edge *ed, const sr_message *hello)
     }
     if (m->line.fd < 0 || m->pid == hello->pid || has_ended(m))
         return true;
-    snprintf(text, sizeof text, "%d broken asked the edge for the row of worker %d\n", (int)hello->pid,
-             (int)m->pid);
+    int n = sr_report_begin(ed, text, hello->pid, "broken");
+    snprintf(text + n, sizeof text - (size_t)n, "asked the edge for the row of worker %d\n", (int)m->pid);
     sr_report(ed, text);
     return false;
 }
 
-static void refuse(int line, uint32_t row)
+/* By a note without descriptors. */
+static void refuse(int line)
 {
-    sr_message note = {.kind = SR_MESSAGE_QUEUE, .row = row};
+    sr_message note = {.kind = SR_MESSAGE_QUEUE};
     sr_door_send(line, &note, NULL, 0, false);
     sr_descriptors_discard(line);
 }
@@ -146,7 +147,7 @@ static void hello(sr_edge *ed, int line, int err, const sr_message *note)
 {
     bool sound = !err && note->kind == SR_MESSAGE_HELLO && note->number == ed->key && note->row < ed->rows;
     if (!sound || !may_have(ed, note)) {
-        refuse(line, 0);
+        refuse(line);
         return;
     }
     welcome(ed, note, line);
@@ -234,27 +235,27 @@ void sr_crew_resume_lobby(sr_edge *ed)
 
 /* --- notes --- */
 
-/*
- * A note could not be received for lack of memory, or has to wait. The socket stays readable, so without a
- * pause the loop would spin.
- */
-static void pause_line(sr_edge *ed, sr_edge_worker *m)
+void sr_crew_pause(sr_edge *ed, sr_source *line, bool *paused)
 {
-    m->paused = sr_loop_remove(&ed->engine->loop, &m->line) == 0;
+    *paused = sr_loop_remove(&ed->engine->loop, line) == 0;
     ed->lines_resume_at = ed->engine->now + PAUSE_NS;
+}
+
+/* False: the line is still not watched. */
+static bool resume(sr_edge *ed, sr_source *line, bool *paused)
+{
+    *paused = *paused && sr_loop_add(&ed->engine->loop, line, EPOLLIN) != 0;
+    return !*paused;
 }
 
 void sr_crew_resume_lines(sr_edge *ed)
 {
-    bool all = true;
     if (ed->engine->now < ed->lines_resume_at)
         return;
-    for (uint32_t row = 0; row < ed->rows; row++) {
-        sr_edge_worker *m = &ed->workers[row];
-        if (m->paused)
-            m->paused = sr_loop_add(&ed->engine->loop, &m->line, EPOLLIN) != 0;
-        all = all && !m->paused;
-    }
+    bool all = resume(ed, &ed->supervisor, &ed->supervisor_paused);
+    all &= resume(ed, &ed->keys, &ed->keys_paused);
+    for (uint32_t row = 0; row < ed->rows; row++)
+        all &= resume(ed, &ed->workers[row].line, &ed->workers[row].paused);
     ed->lines_resume_at = all ? 0 : ed->engine->now + PAUSE_NS;
 }
 
@@ -395,7 +396,7 @@ void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
     else if (err == EPROTO)
         sr_deliver_broken(ed, m, "sent an invalid note to the edge");
     else if (err && err != EAGAIN)
-        pause_line(ed, m);
+        sr_crew_pause(ed, &m->line, &m->paused);
     if (err)
         return;
     bool its_own = note.pid == m->pid; /* otherwise a child that the application has forked has sent it */

@@ -18,13 +18,9 @@
 #include "../share/reply.h"
 #include "../websocket/wsanswer.h"
 #include "calls.h"
-#include "crew.h"
 #include "entry.h"
 #include "holder.h"
-#include "lanes.h"
-#include "limits.h"
 #include "log.h"
-#include "mend.h"
 #include "presence.h"
 #include "publish.h"
 #include "report.h"
@@ -38,7 +34,6 @@
 enum {
     OTHERS = 64, /* notes that may precede that of a file: from forked children, or for abandoned requests */
 };
-#define FIELDS_MAX (16u * 1024 * 1024) /* of one head; src/worker sends at most as much */
 /* of one response, in memory and file: a worker that has not seen it above SR_PENDING_MAX is at most this far */
 #define PENDING_MAX ((uint64_t)SR_PENDING_MAX + 4 * SR_RING_BYTES)
 #define ENDURED_NS (500 * SR_MILLISECOND) /* that requests wait while workers wait for slow clients */
@@ -85,7 +80,7 @@ static void settle(sr_edge *ed, uint32_t slot)
         sr_conn_close(e, c, c->why); /* this calls sr_entry_abandon */
         return;
     }
-    if (output(x) && !x->protocol->settle(e, x))
+    if (output(x) && !x->protocol->settle(e, x) && ed->entries[slot].exchange != x)
         return;
     const sr_output *out = output(x);
     if (!out && !x->interim_pending && ed->entries[slot].phase == SR_ENTRY_BODY && e->config.stream_ns)
@@ -282,7 +277,7 @@ static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *p
 
 static took more_fields(sr_edge *ed, sr_entry *en, const char *payload, size_t len)
 {
-    if (en->phase == SR_ENTRY_BODY || sr_buffer_len(&en->fields) + len > FIELDS_MAX)
+    if (en->phase == SR_ENTRY_BODY || sr_buffer_len(&en->fields) + len > SR_REPLY_FIELDS_MAX)
         return TOOK_BAD;
     if (en->phase == SR_ENTRY_OPEN && !sr_buffer_add(&en->fields, payload, len))
         short_of(ed, en, ENOMEM);
@@ -541,7 +536,8 @@ void sr_deliver_broken(sr_edge *ed, sr_edge_worker *m, const char *why)
     m->broken = true;
     m->paused = false;
     sr_loop_remove(&ed->engine->loop, &m->line);
-    snprintf(text, sizeof text, "%d broken %s\n", (int)m->pid, why);
+    int n = sr_report_begin(ed, text, m->pid, "broken");
+    snprintf(text + n, sizeof text - (size_t)n, "%s\n", why);
     sr_report(ed, text);
     sr_deliver_end(ed, m, false);
 }
@@ -642,7 +638,7 @@ void sr_deliver_held(sr_edge *ed)
             return;
     } else if (must_pay(ed)) {
         ed->held.pays_at = e->now + SR_DELIVER_HELD_NS;
-        if (sr_slowest_evict(e) == SR_SLOWEST_NOBODY)
+        if (!sr_slowest_evict(e))
             return;
     }
     ed->held.some = false;

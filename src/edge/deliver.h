@@ -7,7 +7,7 @@
  * state of its request, breaks the worker (crew.h); other requests do not notice.
  * Failure: without memory or a descriptor the client gets 503, or sees that the response is cut; the worker
  * goes on.
- * Closing: all functions here but pending and forget may close and free connections.
+ * Closing: all functions here but sr_deliver_pending may close and free connections.
  */
 #include "edge.h"
 
@@ -27,7 +27,7 @@ void sr_deliver_published(sr_edge *ed);
 
 /*
  * In each step of the loop while ed->held.some or memory for outputs is above its limit: lets workers go on that had to wait for room, or
- * has the slowest client pay (spools.h), at most once in SR_DELIVER_HELD_NS.
+ * has the slowest client pay (slowest.h), at most once in SR_DELIVER_HELD_NS.
  */
 void sr_deliver_held(sr_edge *ed);
 #define SR_DELIVER_HELD_NS (20 * SR_MILLISECOND)

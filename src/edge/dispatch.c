@@ -16,14 +16,14 @@
 
 static size_t parse_bytes(const sr_request *r)
 {
-    return (offsetof(sr_request, fields) + r->n_fields * sizeof r->fields[0] + 15) & ~(size_t)15;
+    return (sr_request_bytes(r) + 15) & ~(size_t)15;
 }
 
 /* Writes a request that is too large for a slot to a file in memory. -1 with errno. */
 static int spill(const sr_task *t, size_t parse, size_t head, size_t body, sr_bytes facts)
 {
     static char zero[16];
-    size_t used = offsetof(sr_request, fields) + t->request->n_fields * sizeof t->request->fields[0];
+    size_t used = sr_request_bytes(t->request);
     struct iovec iov[] = {{(void *)t->request, used},
                           {zero, parse - used},
                           {(char *)t->base, head},
@@ -88,8 +88,7 @@ static inline __attribute__((always_inline)) bool fill(sr_edge *ed, sr_slot *s, 
         keep_line(en, t);
         files |= SR_FILE_REQUEST;
     } else {
-        memcpy(s->data, t->request,
-               offsetof(sr_request, fields) + t->request->n_fields * sizeof t->request->fields[0]);
+        memcpy(s->data, t->request, sr_request_bytes(t->request));
         memcpy(s->data + parse, t->base, head);
         if (body)
             memcpy(s->data + parse + head, t->body.at, body);
@@ -140,7 +139,7 @@ static inline __attribute__((always_inline)) sr_entry *filled(sr_edge *ed, sr_ta
         en->turn = sr_turns_of(x->conn);
     en->exchange = x;
     en->phase = SR_ENTRY_OPEN;
-    en->late = en->slow = en->spoken = en->filed = en->held = false;
+    en->late = en->overdue = en->slow = en->spoken = en->filed = en->held = false;
     en->trusted = x->trusted;
     en->row = en->doubts = 0;
     return en;
@@ -151,7 +150,7 @@ static inline bool has_room(sr_edge *ed)
     return sr_queue_waiting(&ed->queue) + ed->turns.n + ed->others.waiting < ed->engine->config.max_queue;
 }
 
-/* Likewise: has its caller a reason to be fast, it is not this one. */
+/* Not inlined either: it is not on the path that has to be fast. */
 static __attribute__((noinline)) void enter(sr_edge *ed, sr_task *task)
 {
     uint32_t index;

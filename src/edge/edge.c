@@ -19,7 +19,6 @@
 #include "../h1/h1.h"
 #include "../h2/h2.h"
 #include "../live/hold.h"
-#include "../log/sink.h"
 #include "../net/bell.h"
 #include "../net/pidfd.h"
 #include "../net/signalfd.h"
@@ -338,6 +337,20 @@ static void signals_read(sr_edge *ed)
             sr_stop_begin(ed, signal == SR_EDGE_STOP_NOW);
 }
 
+/* Each note of the supervisor has a descriptor: if it has not come, the table of this process was full. */
+static void without_descriptor(sr_edge *ed, uint32_t kind)
+{
+    char text[192];
+    int n = sr_report_begin(ed, text, (int32_t)getpid(), "more");
+    snprintf(
+        text + n, sizeof text - (size_t)n,
+        "an edge had no descriptor left for what it was sent%s; raise the limit of open files (ulimit -n)\n",
+        kind == SR_MESSAGE_LOG      ? ", and still writes to the previous access log"
+        : kind == SR_MESSAGE_ERRORS ? ", and still writes to the previous error log"
+                                    : "");
+    sr_report(ed, text);
+}
+
 /* Receives a note from the supervisor. */
 static void order(sr_edge *ed)
 {
@@ -346,8 +359,13 @@ static void order(sr_edge *ed)
     int err = sr_door_receive(ed->supervisor.fd, &note, fds, &n, false);
     if (err == EAGAIN)
         return;
-    if (err) /* the supervisor is gone, which the lifeline will report, or is of another build */
+    if (sr_door_is_over(
+            err)) /* the supervisor is gone, which the lifeline will report, or is of another build */
         sr_loop_remove(&ed->engine->loop, &ed->supervisor);
+    else if (err)
+        sr_crew_pause(ed, &ed->supervisor, &ed->supervisor_paused);
+    else if (n == 0)
+        without_descriptor(ed, note.kind);
     else if (note.kind == SR_MESSAGE_LOG && n > 0)
         sr_log_replace(ed, fds[--n]);
     else if (note.kind == SR_MESSAGE_RETIRE && n > 0 && !ed->engine->retiring && !ed->stop.begun)

@@ -5,12 +5,17 @@
  * from which free workers take them, and sends what the workers reply. One thread, one loop, no lock, no
  * Perl.
  *
- * The parts, each with a header of its own: dispatch from a complete request to the queue; deliver from a
- * worker's reply to the client; files answers from the folders of --static; plain redirects to https; answer is what these have in common; crew the workers, from hello to their
- * end; entry the request in a slot; holder which worker has it; presence whether its client is there; limits what ends a request before
- * its worker does; lanes holds requests of --lane back, lanerules says which; calls counts the calls of the application by path; slow reports requests that run for long; mend what workers may have spoiled; others the limits of all edges together;
- * heir connections that move to another edge; keys what TLS needs; stop the end; log the access log; publish items of workers and of the supervisor; report lines for the supervisor; text
- * how messages name a request; setup the command line. xt/dist/floors.t has their order.
+ * The parts, each with a header of its own; xt/dist/floors.t has their order:
+ *   requests   dispatch from a complete request to the queue; turns whose stream is next; lanes holds requests of --lane back, and
+ *              lanerules says which; entry the request in a slot, and slots their number; holder which worker has it; presence
+ *              whether its client is there; limits what ends it before its worker does; mend what workers may have spoiled
+ *   responses  deliver from a worker's reply to the client; files answers from the folders of --static; plain redirects to https;
+ *              upgrade opens WebSockets; answer is what these have in common
+ *   workers    crew from their hello to their end; calls counts the calls of the application by path; slow reports those that run long
+ *   reports    log the access log; report lines for the supervisor; failures which clients fail; text how messages name a request
+ *   edges      others the limits of all together; heir connections that move to another edge; keys what TLS needs; keeper the process
+ *              that reads it; publish items of workers and of the supervisor; census which channels there are
+ *   process    setup the command line; rights and sandbox what it may do; stop the end
  *
  * Owner: all structs here belong to the edge and to its one thread. An exchange whose request is in the
  * queue or with a worker has the number of the slot, and its connection is in SR_CONN_SERVING; the entry of the slot
@@ -69,7 +74,7 @@ typedef struct sr_edge_worker {
         int64_t from, most; /* monotonic ns at which it began, 0: none; ns that it took at most */
     } call; /* the last one, of a connection with turns, whose time is not counted yet (turns.h) */
     uint8_t
-        lane; /* number + 1 of a lane, of which it has a place until it ends: it broke the rules within such a request; 0: none */
+        lane; /* number + 1 of the lane whose place it keeps until it exits, as it broke the rules within a request of that lane; 0: none */
 } sr_edge_worker;
 
 enum { SR_VISITORS_MAX = 16 };
@@ -101,6 +106,8 @@ typedef struct sr_entry {
     uint8_t doubts;        /* looks of mend.c in a row at which nobody seemed to run it */
     uint32_t row;  /* row + 1 of the worker that is bound to it, the only one that is believed; 0: none */
     bool late;     /* the supervisor was told that it takes too long */
+    bool overdue;  /* it was counted as that, though the supervisor may have to be told again */
+    uint8_t limit; /* without an exchange: the sr_limit that its worker is watched for */
     bool held;     /* the worker waits, as there is no room for what the client has not read */
     bool slow;     /* it was counted as slow (slow.c) */
     bool trusted;  /* a trusted peer has sent it */
@@ -221,7 +228,8 @@ typedef struct sr_edge {
     sr_edge_worker *workers;  /* `rows` of them */
     uint32_t rows, n_workers; /* of these, with a worker */
     int64_t lines_resume_at;  /* monotonic ns until which paused lines are not watched; 0: none is */
-    sr_entry *entries;        /* `slots` of them */
+    bool supervisor_paused, keys_paused;
+    sr_entry *entries; /* `slots` of them */
     uint32_t slots;
     sr_link abandoned; /* entries whose client is gone and whose worker is watched on, in order of due_at */
     int64_t nudged_at; /* since when a request waits, or a worker was last woken for it; 0: none waits */

@@ -106,6 +106,7 @@ static void watch_on(sr_edge *ed, uint32_t slot, bool begun)
     const sr_config *config = &ed->engine->config;
     sr_entry *en = &ed->entries[slot];
     int64_t at = begun ? ed->engine->now + config->stream_ns : sr_entry_since(ed, slot) + config->request_ns;
+    en->limit = begun ? SR_LIMIT_STREAM : SR_LIMIT_REQUEST;
     if (!en->late && (begun ? config->stream_ns : config->request_ns))
         sr_entry_watch(ed, en, at);
 }

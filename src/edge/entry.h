@@ -3,7 +3,7 @@
 /*
  * entry: the request in a slot, from what ends it to who runs it. For all files of the edge above it.
  *
- * An entry outlives its connection when the client goes first: then its worker is watched on, and what that writes is thrown away.
+ * An entry outlives its connection when the client goes first: then the edge goes on watching its worker, and throws away what that writes.
  */
 #include "edge.h"
 

@@ -12,7 +12,6 @@ enum { REPORT_MAX = 512 }; /* below PIPE_BUF */
 static void tell(sr_edge *ed, sr_untold *u, const sr_conn *c, const char *reason, const char *before,
                  const char *after)
 {
-    bool alone = ed->report < 0;
     char client[SR_TEXT_CLIENT_MAX], more[80] = "", out[REPORT_MAX];
     if (ed->engine->now < u->quiet_until) {
         u->left_out++;
@@ -22,9 +21,9 @@ static void tell(sr_edge *ed, sr_untold *u, const sr_conn *c, const char *reason
     if (u->left_out)
         snprintf(more, sizeof more, "; %llu more with this reason (%s) since the last line",
                  (unsigned long long)u->left_out, reason);
-    snprintf(out, sizeof out, "%s%d%s%s%s%s%s\n", alone ? "[sirius " : "", (int)getpid(),
-             alone ? "] warn: " : " more ", before, c->peer.family ? client : "a client of a unix socket",
-             after, more);
+    int n = sr_report_begin(ed, out, (int32_t)getpid(), "more");
+    snprintf(out + n, sizeof out - (size_t)n, "%s%s%s%s\n", before,
+             c->peer.family ? client : "a client of a unix socket", after, more);
     if (!sr_report(ed, out)) {
         u->left_out++;
         return;

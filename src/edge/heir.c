@@ -10,6 +10,7 @@
 #include "../conn/deadline.h"
 #include "../conn/lifetime.h"
 #include "../conn/listener.h"
+#include "../conn/trouble.h"
 #include "../live/hold.h"
 #include "../live/recent.h"
 #include "../net/descriptors.h"
@@ -420,6 +421,7 @@ static void adopt(sr_edge *ed, const passed *p, int fd, int file)
     sr_engine *e = ed->engine;
     sr_conn *c = p->listener < e->listeners.n ? sr_conn_new(fd, &p->peer, p->listener) : NULL;
     if (!c) {
+        sr_trouble_count(e, SR_TROUBLE_RESET, 1, ENOMEM);
         close(fd);
         return;
     }
@@ -494,18 +496,26 @@ static uint32_t holds(const sr_edge *ed)
            (ed->websockets ? 1U << SR_HELD_WEBSOCKET : 0);
 }
 
+/* Nothing more is taken over. */
+static void legacy_over(sr_edge *ed)
+{
+    sr_loop_remove(&ed->engine->loop, &ed->heir.legacy);
+    close(ed->heir.legacy.fd);
+    ed->heir.legacy.fd = -1;
+    if (ed->live)
+        sr_recent_keep(ed->live, false);
+}
+
 void sr_heir_inherit(sr_edge *ed, int fd)
 {
     if (ed->heir.legacy.fd >= 0)
-        close(ed->heir.legacy.fd);
+        legacy_over(ed);
     if (ed->live)
         sr_recent_keep(ed->live, true);
     ed->heir.legacy = (sr_source){.fd = fd, .kind = SR_SOURCE_LEGACY};
     sr_heir_greet(fd, holds(ed));
-    if (sr_loop_add(&ed->engine->loop, &ed->heir.legacy, EPOLLIN)) {
-        close(fd);
-        ed->heir.legacy.fd = -1;
-    }
+    if (sr_loop_add(&ed->engine->loop, &ed->heir.legacy, EPOLLIN))
+        legacy_over(ed);
 }
 
 void sr_heir_receive(sr_edge *ed)
@@ -517,9 +527,5 @@ void sr_heir_receive(sr_edge *ed)
         err = take(ed);
     if (!err || err == EAGAIN || err == EWOULDBLOCK)
         return;
-    sr_loop_remove(&ed->engine->loop, &ed->heir.legacy); /* the old edge has ended, or is of another build */
-    close(ed->heir.legacy.fd);
-    ed->heir.legacy.fd = -1;
-    if (ed->live)
-        sr_recent_keep(ed->live, false);
+    legacy_over(ed); /* the old edge has ended, or is of another build */
 }

@@ -3,7 +3,6 @@
 #include "../net/memfile.h"
 #include "../net/self.h"
 #include "../share/door.h"
-#include "../share/memory.h"
 #include "../transport/tls.h"
 #include "keys.h"
 

@@ -3,6 +3,7 @@
 #include "../h2/h2.h"
 #include "../net/tempfile.h"
 #include "../share/door.h"
+#include "crew.h"
 #include "report.h"
 
 #include <errno.h>
@@ -22,17 +23,23 @@ bool sr_keys_read(int file, uint32_t bytes, sr_buffer *to)
     return true;
 }
 
-static bool load(sr_edge *ed, sr_bytes set)
+static void unusable(sr_edge *ed, const char *why)
 {
-    char why[SR_KEYSET_WHY], text[SR_KEYSET_WHY + 64];
-    if (sr_tls_load(ed->engine->tls, set, why))
-        return true;
+    char text[SR_KEYSET_WHY + 64];
     snprintf(text, sizeof text, "%d badkeys %s\n", (int)getpid(), why);
     sr_report(ed, text);
+}
+
+static bool load(sr_edge *ed, sr_bytes set)
+{
+    char why[SR_KEYSET_WHY];
+    if (sr_tls_load(ed->engine->tls, set, why))
+        return true;
+    unusable(ed, why);
     return false;
 }
 
-/* Takes what is there. 0: a set was loaded; EAGAIN: there is none; otherwise the line is of no use any more. */
+/* Takes what is there. 0: a set was loaded; EAGAIN: there is none; EBADMSG: it could not be loaded, which was reported; or why not. */
 static int take(sr_edge *ed)
 {
     sr_message note;
@@ -40,13 +47,14 @@ static int take(sr_edge *ed)
     if (err)
         return err;
     sr_buffer set = {0};
-    bool sound = note.kind == SR_MESSAGE_KEYS && n > 0 && sr_keys_read(fds[0], note.bytes, &set);
-    if (sound)
-        sound = load(ed, sr_bytes_of(sr_buffer_at(&set), sr_buffer_len(&set)));
+    bool came = note.kind == SR_MESSAGE_KEYS && n > 0 && sr_keys_read(fds[0], note.bytes, &set);
+    if (!came)
+        unusable(ed, "they could not be read, for lack of memory or descriptors");
+    bool loaded = came && load(ed, sr_bytes_of(sr_buffer_at(&set), sr_buffer_len(&set)));
     sr_keyset_wipe(&set);
     while (n > 0)
         close(fds[--n]);
-    return sound ? 0 : EPROTO;
+    return loaded ? 0 : EBADMSG;
 }
 
 void sr_keys_receive(sr_edge *ed)
@@ -54,9 +62,13 @@ void sr_keys_receive(sr_edge *ed)
     if (ed->keys.fd < 0)
         return;
     int err = take(ed);
-    if (!err || err == EAGAIN)
+    if (!err || err == EAGAIN || err == EBADMSG) /* what was loaded before stays */
         return;
-    sr_loop_remove(&ed->engine->loop, &ed->keys); /* the keeper has ended: what was loaded stays */
+    if (!sr_door_is_over(err)) {
+        sr_crew_pause(ed, &ed->keys, &ed->keys_paused);
+        return;
+    }
+    sr_loop_remove(&ed->engine->loop, &ed->keys); /* the keeper has ended */
     close(ed->keys.fd);
     ed->keys.fd = -1;
 }
@@ -73,6 +85,7 @@ void sr_keys_line(sr_edge *ed, int line)
         close(ed->keys.fd);
     }
     ed->keys = (sr_source){.fd = line, .kind = SR_SOURCE_KEYS};
+    ed->keys_paused = false;
     if (sr_loop_add(loop, &ed->keys, EPOLLIN)) {
         close(line);
         ed->keys.fd = -1;

@@ -1,6 +1,6 @@
 #include "lanerules.h"
 
-#include "../base/clock.h"
+#include "../base/fnv.h"
 #include "../http/token.h"
 
 #include <errno.h>
@@ -11,12 +11,9 @@ enum { PATH_MAX_SEEN = 8192 }; /* bytes of a path that are looked at */
 
 /* --- rules --- */
 
-/* FNV-1a */
 static uint64_t key_of(sr_bytes text)
 {
-    uint64_t key = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < text.len; i++)
-        key = (key ^ (unsigned char)text.at[i]) * UINT64_C(0x100000001b3);
+    uint64_t key = sr_fnv(SR_FNV_START, text.at, text.len);
     return key ? key : 1;
 }
 

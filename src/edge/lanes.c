@@ -162,7 +162,7 @@ static void publish(sr_edge *ed, lane *l, int change)
 
 /*
  * Says that it has the place, and then looks whether there was one: of two edges that do so for the last place, one or both
- * give it back. Who gives it back looks once more; the second of both then finds it.
+ * give it back. An edge that gives it back looks again, so the later of the two gets the place.
  */
 static bool enter(sr_edge *ed, uint32_t i)
 {
@@ -298,7 +298,7 @@ bool sr_lanes_wait(const sr_edge *ed)
     return ed->lanes->n_held;
 }
 
-/* Their order is that of their times. */
+/* The list is in the order of arrival, so the first has waited for longest. */
 static void expire(sr_edge *ed, uint32_t i)
 {
     lane *l = &ed->lanes->at[i];

@@ -1,29 +1,17 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* POLLRDHUP */
-#endif
 #include "limits.h"
 
 #include "../conn/deadline.h"
 #include "../conn/protocol.h"
 #include "../websocket/wsanswer.h"
-#include "crew.h"
 #include "deliver.h"
 #include "entry.h"
 #include "holder.h"
 #include "lanes.h"
 #include "log.h"
-#include "mend.h"
 #include "presence.h"
 #include "report.h"
-#include "text.h"
 
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 /*
  * A client that has shut down its side, and whose request is still waiting after this time, has most probably left: over TCP
@@ -32,19 +20,13 @@
 #define GAVE_UP_NS (10 * SR_MILLISECOND)
 #define AGAIN_NS SR_SECOND /* before the next try to report, when the supervisor does not read */
 
-enum {
-    TENTH = 100, /* ms */
-    PROBE_S = 5, /* seconds between two questions of the kernel, and how many without an answer are the end */
-    PROBES = 3,
-};
-
 static bool waits(const sr_edge *ed, const sr_exchange *x)
 {
     uint32_t slot = x->slot - 1;
     return sr_holder(ed, slot) < 0;
 }
 
-/* The client has ended its side: whether it has closed the connection, as far as the kernel knows, as it does of a unix socket. */
+/* Whether a client that has ended its side has closed the connection as well: the kernel knows that of unix sockets alone. */
 static bool closed(const sr_conn *c)
 {
     struct pollfd p = {.fd = c->source.fd};
@@ -139,6 +121,14 @@ static int32_t too_late(sr_edge *ed, uint32_t slot)
     return ed->entries[slot].number == number ? row : -1;
 }
 
+/* Counts the request once, also when the supervisor could not be told. */
+static void count(const sr_edge *ed, sr_entry *en, sr_limit limit)
+{
+    if (!en->overdue)
+        sr_counters_add(&ed->engine->row->counters.limited[limit], 1);
+    en->overdue = true;
+}
+
 static void call_over(sr_edge *ed, sr_exchange *x)
 {
     sr_engine *e = ed->engine;
@@ -152,7 +142,7 @@ static void call_over(sr_edge *ed, sr_exchange *x)
         return;
     }
     bool gone = x->conn->state != SR_CONN_STREAMS && (sr_presence(x->conn) < 0 || x->interim_pending);
-    sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
+    count(ed, en, SR_LIMIT_REQUEST);
     en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran", e->now - sr_entry_since(ed, slot),
                               gone ? "the client was gone" : sr_wsanswer_outcome(x, "the client got 504"));
     if (gone)
@@ -175,7 +165,7 @@ static void stream_over(sr_edge *ed, sr_exchange *x)
         return;
     }
     bool whole = sr_exchange_whole(x); /* the client has all of it, but the worker has not come to its end */
-    sr_counters_add(&e->row->counters.limited[SR_LIMIT_STREAM], 1);
+    count(ed, en, SR_LIMIT_STREAM);
     en->late = sr_report_late(
         ed, slot, ed->workers[row].pid, "paused within its response", e->now - active_at,
         whole ? "the response was complete" : sr_wsanswer_outcome(x, "the response was cut off"));
@@ -265,7 +255,7 @@ void sr_limits_expire_abandoned(sr_edge *ed)
         int32_t row = too_late(ed, slot);
         if (row < 0)
             continue;
-        sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
+        count(ed, en, (sr_limit)en->limit);
         en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran",
                                   e->now - sr_queue_at(&ed->queue, slot)->ready_at, "the client was gone");
         if (!en->late) {

@@ -4,7 +4,6 @@
 #include "../http/response.h"
 #include "../log/values.h"
 #include "../share/reply.h"
-#include "crew.h"
 #include "holder.h"
 
 #include <errno.h>

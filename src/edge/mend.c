@@ -1,7 +1,5 @@
 #include "mend.h"
 
-#include "../conn/deadline.h"
-#include "crew.h"
 #include "deliver.h"
 #include "entry.h"
 #include "holder.h"

@@ -7,6 +7,13 @@
 bool sr_report(sr_edge *ed, const char *text);
 
 /*
+ * Writes how a line begins and returns its length: "PID WHAT ", or "[sirius PID] error: " for the log. `what` is a word that
+ * Sirius::Edge::Group knows. `out` has room for SR_REPORT_BEGIN bytes.
+ */
+int sr_report_begin(const sr_edge *ed, char *out, int32_t pid, const char *what);
+enum { SR_REPORT_BEGIN = 48 };
+
+/*
  * "PID timeout GET /path ran for 60.0 s, the client got 504". Without a supervisor it becomes a line of the
  * log.
  */

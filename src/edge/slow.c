@@ -2,8 +2,6 @@
 
 #include "../http/traced.h"
 #include "../net/timerfd.h"
-#include "crew.h"
-#include "limits.h"
 #include "presence.h"
 #include "report.h"
 #include "slots.h"
@@ -49,9 +47,9 @@ static void tell_left_out(sr_edge *ed)
     char line[256];
     if (!s->left_out)
         return;
-    snprintf(line, sizeof line,
-             "%s%d%s%llu more request%s ran for longer than %g s; not each is logged (--slow-log)\n",
-             ed->report < 0 ? "[sirius " : "", (int)getpid(), ed->report < 0 ? "] warn: " : " more ",
+    int n = sr_report_begin(ed, line, (int32_t)getpid(), "more");
+    snprintf(line + n, sizeof line - (size_t)n,
+             "%llu more request%s ran for longer than %g s; not all of them are logged (--slow-log)\n",
              (unsigned long long)s->left_out, s->left_out == 1 ? "" : "s",
              (double)s->limit_ns / (double)SR_SECOND);
     if (sr_report(ed, line))
@@ -94,14 +92,13 @@ static bool report(sr_edge *ed, uint32_t slot, const sr_edge_worker *m, int64_t 
     const sr_request *r = sr_text_request(ed, slot, &base);
     sr_bytes parent = r ? sr_traced_parent(r, base) : (sr_bytes){NULL, 0};
     sr_bytes id = sr_text_id(ed, slot, made);
-    int len = (int)sr_text_line(ed, slot, line), n;
+    int len = (int)sr_text_line(ed, slot, line);
     if (!parent.at)
         parent = SR_BYTES("-");
     sr_text_client(&s->client, client);
-    if (ed->report < 0)
-        n = snprintf(out, sizeof out, "[sirius %d] warn: ", (int)m->pid);
-    else
-        n = snprintf(out, sizeof out, "%d slow %lld ", (int)m->pid, (long long)ready_at);
+    int n = sr_report_begin(ed, out, m->pid, "slow");
+    if (ed->report >= 0)
+        n += snprintf(out + n, sizeof out - (size_t)n, "%lld ", (long long)ready_at);
     snprintf(out + n, sizeof out - (size_t)n,
              "slow request: %.*s from %s has run for %.1f s after waiting %.1f s%s; request id %.*s, "
              "traceparent %.*s%s\n",
@@ -120,7 +117,7 @@ static int64_t began_at(const sr_edge *ed, const sr_edge_worker *m)
     return at > ed->engine->now ? ed->engine->now : at;
 }
 
-/* The worker has begun with something long ago: is it still at it? */
+/* Whether the worker still runs what it began long ago. */
 static void look_at(sr_edge *ed, const sr_edge_worker *m, int64_t at)
 {
     uint32_t slot = m->bound - 1;

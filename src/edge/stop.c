@@ -5,7 +5,6 @@
 #include "../conn/protocol.h"
 #include "../live/live.h"
 #include "../websocket/websocket.h"
-#include "crew.h"
 #include "deliver.h"
 #include "holder.h"
 
@@ -57,7 +56,7 @@ void sr_stop_owner_ended(sr_edge *ed)
     }
 }
 
-/* Whether a worker has a request of its, or the end of a response is being sent. */
+/* Whether a worker has one of its requests, or the end of a response is being sent. */
 static bool under_way(const sr_edge *ed, const sr_conn *c)
 {
     for (const sr_exchange *x = c->exchange; x; x = x->older)

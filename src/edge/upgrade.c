@@ -30,8 +30,9 @@ static void invalid(void *with, const char *why)
     sr_edge *ed = with;
     if (!may_say(ed, &ed->websockets->said_at))
         return;
-    snprintf(text, sizeof text, "%d more a response to events of a WebSocket %s: the connection was closed\n",
-             (int)getpid(), why);
+    int n = sr_report_begin(ed, text, (int32_t)getpid(), "more");
+    snprintf(text + n, sizeof text - (size_t)n,
+             "a response to events of a WebSocket %s: the connection was closed\n", why);
     sr_report(ed, text);
 }
 
@@ -42,9 +43,11 @@ static void crowded(void *with, const sr_websocket *ws)
     if (!may_say(ed, &ed->websockets->crowded_at))
         return;
     size_t len = sr_peer_text(&ws->client.client, client);
-    snprintf(text, sizeof text,
-             "%d more messages of WebSockets need more than 256 MiB: that of %.*s was closed, with %zu KiB\n",
-             (int)getpid(), (int)len, client, ws->memory / 1024);
+    int n = sr_report_begin(ed, text, (int32_t)getpid(), "more");
+    snprintf(
+        text + n, sizeof text - (size_t)n,
+        "WebSocket messages need more than 256 MiB: the WebSocket of %.*s, which had %zu KiB, was closed\n",
+        (int)len, client, ws->memory / 1024);
     sr_report(ed, text);
 }
 
@@ -142,7 +145,7 @@ bool sr_upgrade_answer(sr_edge *ed, sr_task *task)
         refuse(ed, task, 403, "a page of another origin asks for a WebSocket: see --websocket");
         return true;
     }
-    sr_opening_check(&o, r, task->base, r->extended);
+    sr_opening_check(&o, r, task->base);
     if (o.status) {
         refuse(ed, task, o.status, o.why);
         return true;

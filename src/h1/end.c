@@ -2,7 +2,6 @@
 
 #include "../conn/account.h"
 #include "../conn/deadline.h"
-#include "../conn/joined.h"
 #include "../conn/linger.h"
 #include "../conn/pump.h"
 #include "../conn/relay.h"

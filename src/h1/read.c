@@ -44,8 +44,7 @@ static bool keep_parse(sr_engine *e, sr_conn *c)
     sr_exchange *x = sr_exchange_begin(e, c);
     if (!x || x->parse)
         return x;
-    size_t used =
-        offsetof(sr_request, fields) + e->intake.request.n_fields * sizeof e->intake.request.fields[0];
+    size_t used = sr_request_bytes(&e->intake.request);
     x->parse = malloc(sizeof *x->parse);
     if (x->parse)
         memcpy(x->parse, &e->intake.request, used);

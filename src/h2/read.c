@@ -2,7 +2,6 @@
 
 #include "read.h"
 
-#include "../conn/deadline.h"
 #include "../conn/trouble.h"
 #include "request.h"
 
@@ -38,7 +37,7 @@ static ssize_t feed(sr_session *s, sr_bytes in, bool *rest)
     return (ssize_t)used;
 }
 
-/* What was read before, or now from the socket. len 0 and EAGAIN: nothing. */
+/* Reads into scratch. 0: the client has ended its side; -1 with errno. */
 static ssize_t receive(sr_engine *e, sr_conn *c)
 {
     ssize_t n;

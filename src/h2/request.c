@@ -252,7 +252,7 @@ static bool parse(sr_session *s, sr_request *r)
 static bool keep(sr_session *s, sr_h2_stream *st, const sr_request *r)
 {
     sr_exchange *x = st->exchange;
-    size_t used = offsetof(sr_request, fields) + r->n_fields * sizeof r->fields[0];
+    size_t used = sr_request_bytes(r);
     x->body = calloc(1, sizeof *x->body);
     if (!x->body)
         return false;

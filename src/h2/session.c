@@ -354,13 +354,13 @@ static bool has_more(const sr_h2_stream *st)
  * A stream whose window its client does not open is reset after --write-timeout, also when others move. One that waits for others of its
  * connection, which go first, has all the time.
  */
-static bool watch_window(sr_h2_stream *st, bool moved)
+static bool watch_window(sr_h2_stream *st)
 {
     sr_engine *e = st->session->engine;
     sr_exchange *x = st->exchange;
     bool stalls = has_more(st) && nghttp2_session_get_stream_remote_window_size(st->session->ng, st->id) <= 0;
     bool runs = x && !sr_link_alone(&x->deadline.link) && x->deadline.kind == SR_DEADLINE_STALL;
-    if (moved || !stalls)
+    if (st->moved || !stalls)
         st->stalls_at = 0;
     if (!x || !stalls) {
         if (runs)
@@ -392,7 +392,7 @@ static turn tell_workers(sr_engine *e, sr_session *s)
     for (sr_link *l = s->streams.next, *next; l != &s->streams; l = next) {
         sr_h2_stream *st = SR_LIST_ENTRY(l, sr_h2_stream, link);
         next = l->next;
-        bool stalls = watch_window(st, st->moved);
+        bool stalls = watch_window(st);
         st->moved = false;
         t.blocked = t.blocked || (has_more(st) && !stalls);
         if (st->detached && !st->exchange)

@@ -5,8 +5,8 @@
  * (conn/pump.h), in which it answers as over HTTP/1.1: the head that it writes there becomes that of the response, 101 as 200, and all
  * behind it is the body. What the client sends goes there as well.
  *
- * Of each side at most so much waits: what the application does not take, as the window of the stream allows, whose credit returns
- * when it was taken; what the client does not take, SR_PUMP_BYTES and what the pair holds. That window is of 64 KiB, so that all streams of a
+ * What may wait is bounded in both directions: what the application does not take, by the window of the stream, whose credit returns
+ * when it was taken; what the client does not take, by SR_PUMP_BYTES and what the pair holds. That window is of 64 KiB, so that all streams of a
  * connection together need not keep its credit: one that nobody reads would stop the others. All tunnels have SR_OUTPUT_TOTAL, and those
  * of a connection no more of that than is left: what brings more is reset. So clients that fill it, however many, leave as much to one that
  * comes as each of them has.

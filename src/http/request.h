@@ -10,6 +10,8 @@
 #include "../base/span.h"
 #include "version.h"
 
+#include <stddef.h>
+
 enum {
     SR_REQUEST_FIELDS_MAX = 256, /* in the struct; the limit in force is sr_request_limits.fields */
     SR_METHOD_MAX = 64,          /* a longer method is 400 */
@@ -74,5 +76,11 @@ typedef struct sr_request {
     uint32_t seen;                          /* bits: sr_seen */
     sr_field fields[SR_REQUEST_FIELDS_MAX]; /* the first n_fields; Proxy is not among them */
 } sr_request;
+
+/* The bytes of a request but the fields that it has not. */
+static inline size_t sr_request_bytes(const sr_request *r)
+{
+    return offsetof(sr_request, fields) + r->n_fields * sizeof r->fields[0];
+}
 
 #endif

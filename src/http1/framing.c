@@ -235,7 +235,7 @@ __attribute__((noinline)) static void drop_rivals(sr_request *r, const char *at)
 static bool consistent(sr_request *r)
 {
     if (r->version != SR_HTTP_1_0 && !(r->seen & SR_SEEN_HOST))
-        return sr_request_refuse(r, 400, "an HTTP/1.1 request has no Host field");
+        return sr_request_refuse(r, 400, "the request has no Host field");
     if (r->seen & SR_SEEN_CODING) {
         if (r->version == SR_HTTP_1_0)
             return sr_request_refuse(r, 400, "an HTTP/1.0 request has a Transfer-Encoding field");

@@ -1,5 +1,7 @@
 #include "clients.h"
 
+#include "../base/fnv.h"
+
 #include <stdlib.h>
 
 enum { CHAINS = 4096 };
@@ -21,9 +23,7 @@ static bool same(const sr_peer *a, const sr_peer *b)
 
 static one **find(struct sr_clients *all, uint64_t seed, const sr_peer *p)
 {
-    uint64_t h = seed;
-    for (size_t i = 0; i < sizeof p->addr; i++)
-        h = (h ^ p->addr[i]) * UINT64_C(0x100000001b3);
+    uint64_t h = sr_fnv(seed, p->addr, sizeof p->addr);
     one **at = &all->chains[(h ^ h >> 32) % CHAINS];
     while (*at && !same(&(*at)->peer, p))
         at = &(*at)->next;

@@ -3,7 +3,6 @@
 #include "../conn/account.h"
 #include "../conn/deadline.h"
 #include "../conn/joined.h"
-#include "../conn/trouble.h"
 #include "../http/grip.h"
 #include "../net/descriptors.h"
 #include "channel.h"
@@ -367,12 +366,6 @@ static const sr_protocol holding = {
 
 /* --- from the worker to here --- */
 
-static sr_hold_result refused(sr_engine *e, sr_exchange *x, sr_refusal why)
-{
-    sr_exchange_refuse(e, x, 503, why);
-    return SR_HOLD_REFUSED;
-}
-
 static bool prepared(sr_hold *h, const sr_grip *g, const sr_buffer *content)
 {
     h->content = (uint16_t)sr_buffer_len(content);
@@ -403,12 +396,12 @@ bool sr_hold_has(const sr_exchange *x)
     return x->protocol == &holding;
 }
 
-sr_hold_result sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines)
+void sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines)
 {
     sr_engine *e = live->engine;
     sr_grip g;
     if (x->held || x->is_head || x->is_tunnel || x->lent || sr_grip_read(lines, &g) || !g.hold)
-        return SR_HOLD_NOT;
+        return;
     sr_buffer content = {0};
     sr_hold *h = NULL;
     if (sr_grip_content(&g, &content) &&
@@ -428,12 +421,12 @@ sr_hold_result sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines)
     if (!ok) {
         if (h)
             sr_hold_over(live, x);
-        return refused(e, x, why);
+        sr_exchange_refuse(e, x, 503, why);
+        return;
     }
     if (!subscribed(live, h, g.lines))
         h->ends = SR_HELD_OVER;
     x->protocol = &holding;
-    return SR_HOLD_BEGUN;
 }
 
 /* A client that is gone without a word is noticed in the end. */

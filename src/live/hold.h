@@ -16,14 +16,12 @@
 #include "../conn/protocol.h"
 #include "live.h"
 
-typedef enum sr_hold_result {
-    SR_HOLD_BEGUN,
-    SR_HOLD_NOT,     /* this response can't be held: it goes to its client as any other */
-    SR_HOLD_REFUSED, /* the request was answered with 503, as its client has --hold-per-client, or for lack of memory; the exchange may be gone */
-} sr_hold_result;
-
-/* The response of this exchange, of which nothing was sent, is to be held, as these lines of Grip fields say, which were checked. */
-sr_hold_result sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines);
+/*
+ * The response of this exchange, of which nothing was sent, is to be held, as these lines of Grip fields say. One that can't be held
+ * goes to its client as any other. Refuses the request with 503 when its client has reached --hold-per-client, or for lack of memory:
+ * the exchange may be gone.
+ */
+void sr_hold_begin(sr_live *live, sr_exchange *x, sr_bytes lines);
 
 /* It was sent as far as the application goes, and has no slot any more: it is held from now on, or over. May close the connection. */
 void sr_hold_keep(sr_live *live, sr_exchange *x);

@@ -1,6 +1,5 @@
 #include "move.h"
 
-#include "../conn/accesslog.h"
 #include "channel.h"
 
 #include <stdlib.h>

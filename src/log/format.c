@@ -1,5 +1,6 @@
 #include "format.h"
 
+#include "../base/fnv.h"
 #include "program.h"
 #include "text.h"
 #include "time.h"
@@ -15,19 +16,12 @@ bool sr_logformat_has(const sr_logformat *f, sr_logkind kind)
     return f->kinds >> kind & 1;
 }
 
-static uint64_t mixed(uint64_t sum, const char *at, size_t len) /* FNV-1a */
-{
-    for (size_t i = 0; i < len; i++)
-        sum = (sum ^ (unsigned char)at[i]) * UINT64_C(0x100000001b3);
-    return sum;
-}
-
 uint64_t sr_logformat_id(const sr_logformat *f)
 {
-    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    uint64_t sum = SR_FNV_START;
     for (size_t i = 0; i < f->count; i++) {
         const char kind = (char)f->items[i].kind;
-        sum = mixed(mixed(sum, &kind, 1), f->items[i].name.at, f->items[i].name.len);
+        sum = sr_fnv(sr_fnv(sum, &kind, 1), f->items[i].name.at, f->items[i].name.len);
     }
     return sum;
 }

@@ -21,6 +21,7 @@
  * Failure: errno. Descriptors that are received are close-on-exec and the receiver's; those beyond
  * SR_MESSAGE_FDS are closed.
  */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -100,5 +101,11 @@ int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wai
  * there is none; EPIPE: the other side is gone; EPROTO: what came is no note, or is of another layout.
  */
 int sr_door_receive(int line, sr_message *note, int *fds, int *n_fds, bool wait);
+
+/* Whether after this error no note can come; after others but EAGAIN one is there, and memory was short. */
+static inline bool sr_door_is_over(int err)
+{
+    return err == EPIPE || err == ECONNRESET || err == EPROTO;
+}
 
 #endif

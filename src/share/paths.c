@@ -1,5 +1,6 @@
 #include "paths.h"
 
+#include "../base/fnv.h"
 #include "sequence.h"
 
 #include <stdlib.h>
@@ -16,13 +17,9 @@ static void store(_Atomic uint64_t *n, uint64_t value)
     atomic_store_explicit(n, value, memory_order_relaxed);
 }
 
-/* FNV-1a, with a seed. */
 static uint64_t hash_of(uint64_t seed, const char *text, size_t len)
 {
-    uint64_t h = seed ^ UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-    return h | 1;
+    return sr_fnv(seed ^ SR_FNV_START, text, len) | 1;
 }
 
 /* The paths beside this one: of "/article/title" and "/article/title/\*" it is "/article/\*". Returns its length; 0: there is none but all. `out` may be `text`. */

@@ -61,7 +61,8 @@ typedef struct sr_reply_file {
  * 8 bytes), then, for each item whose value differs from that of the request itself, an sr_reply_value and
  * the value.
  */
-enum { SR_REPLY_LOG_MAX = 64 * 1024 }; /* bytes of that run; values beyond it are left out */
+enum { SR_REPLY_FIELDS_MAX = 16 * 1024 * 1024 }; /* bytes of the fields of one head */
+enum { SR_REPLY_LOG_MAX = 64 * 1024 };           /* bytes of that run; values beyond it are left out */
 #define SR_REPLY_NO_VALUE UINT32_MAX
 
 typedef struct sr_reply_value {

@@ -45,20 +45,19 @@ static bool is_key(sr_bytes key)
     return key.len == KEY && sr_base64_read(bytes, key) == 16;
 }
 
-void sr_opening_check(sr_opening *o, const sr_request *r, const char *base, bool extended)
+void sr_opening_check(sr_opening *o, const sr_request *r, const char *base)
 {
-    uint32_t version = 0, key = 0, protocols = 0, again;
+    uint32_t version = 0, key = 0, again;
     *o = (sr_opening){0};
     sr_bytes v = field(r, base, "sec-websocket-version", &version);
     o->key = field(r, base, "sec-websocket-key", &key);
     again = key;
-    o->protocols = field(r, base, "sec-websocket-protocol", &protocols);
-    if (r->framing != SR_BODY_NONE && (r->framing != SR_BODY_LENGTH || r->content_length) && !extended)
+    if (r->framing != SR_BODY_NONE && (r->framing != SR_BODY_LENGTH || r->content_length) && !r->extended)
         refuse(o, 400, "a request for a WebSocket has a body");
     else if (!v.at || !sr_bytes_equal(v, SR_BYTES("13")) ||
              field(r, base, "sec-websocket-version", &version).at)
         refuse(o, 426, "Sec-WebSocket-Version is not 13");
-    else if (!extended && (!is_key(o->key) || field(r, base, "sec-websocket-key", &again).at))
+    else if (!r->extended && (!is_key(o->key) || field(r, base, "sec-websocket-key", &again).at))
         refuse(o, 400, "Sec-WebSocket-Key is not one value of 16 bytes in base64");
 }
 

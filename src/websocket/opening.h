@@ -8,17 +8,16 @@
 enum { SR_OPENING_ACCEPT = 28 }; /* bytes of Sec-WebSocket-Accept */
 
 typedef struct sr_opening {
-    sr_bytes key;       /* Sec-WebSocket-Key */
-    sr_bytes protocols; /* Sec-WebSocket-Protocol: the first such field */
-    int status;         /* to refuse it with: 400, 426; 0: it is valid */
-    const char *why;    /* static */
+    sr_bytes key;    /* Sec-WebSocket-Key */
+    int status;      /* to refuse it with: 400, 426; 0: it is valid */
+    const char *why; /* static */
 } sr_opening;
 
 /* Whether the client asks for a WebSocket by HTTP/1.1. */
 bool sr_opening_asks(const sr_request *r, const char *base);
 
 /* Checks a request of which sr_opening_asks is true, or an extended CONNECT with :protocol websocket. */
-void sr_opening_check(sr_opening *o, const sr_request *r, const char *base, bool extended);
+void sr_opening_check(sr_opening *o, const sr_request *r, const char *base);
 
 /*
  * Whether no page of another origin asks for it: there is no Origin, or it is this scheme, host and port. A browser sends cookies with an

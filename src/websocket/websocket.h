@@ -87,7 +87,7 @@ typedef struct sr_websocket {
     uint8_t prefix; /* bytes of message_prefix */
     uint8_t pings;  /* since the client was heard */
     uint16_t
-        broken; /* code for a rule that the client has broken, or an end of the server, to be sent behind the answers to what it has sent before; 0: none */
+        broken; /* code for a rule that the client has broken, or an end of the server, to be sent after the answers still owed to it; 0: none */
     uint16_t code;     /* with which the client has closed */
     uint32_t n_events; /* in `events` */
     uint32_t since;    /* second since which it keeps bytes of messages */

@@ -1,6 +1,7 @@
 #include "wsaccept.h"
 
 #include "../conn/account.h"
+#include "../conn/extra.h"
 #include "../http/date.h"
 #include "../http/grip.h"
 #include "../http/token.h"
@@ -94,13 +95,17 @@ static bool switched(sr_websocket *ws, sr_bytes fields)
     sr_engine *e = ws->all->engine;
     sr_exchange *x = ws->carrier;
     sr_buffer *out = &ws->all->out;
+    const sr_head head = {101, fields, SR_LENGTH_UNKNOWN, SR_LENGTH_UNKNOWN, false};
+    sr_response r;
     sr_buffer_reset(out);
     bool ok =
         sr_buffer_add(out, begin, sizeof begin - 1) &&
         sr_response_line(out, SR_BYTES("Sec-WebSocket-Accept"), sr_bytes_of(ws->accept, sizeof ws->accept)) &&
-        sr_response_line(out, SR_BYTES("Date"), sr_bytes_of(e->date, SR_DATE_LEN)) &&
-        (!e->config.server.len || sr_response_line(out, SR_BYTES("Server"), e->config.server)) &&
-        sr_buffer_add_bytes(out, fields) && sr_buffer_add(out, "\r\n", 2);
+        !sr_response_begin(&r, 200, false, false) && !sr_extra_fields(e, x, &r, &head, out) &&
+        (r.has_date || sr_response_line(out, SR_BYTES("Date"), sr_bytes_of(e->date, SR_DATE_LEN))) &&
+        (r.has_server || !e->config.server.len ||
+         sr_response_line(out, SR_BYTES("Server"), e->config.server)) &&
+        sr_buffer_add(out, "\r\n", 2);
     if (!ok)
         return false;
     x->keep_alive = x->chunked = false;

@@ -2,6 +2,7 @@
 
 #include "../conn/account.h"
 #include "../net/descriptors.h"
+#include "../net/tempfile.h"
 #include "wsaccept.h"
 #include "wsevent.h"
 #include "wsorders.h"
@@ -133,11 +134,10 @@ static void file(sr_engine *e, sr_exchange *errand, const sr_content *content)
         return;
     }
     if (r && r->events && !r->failed) {
-        bool fits = content->length <= SR_WEBSOCKET_ANSWER_MAX &&
-                    sr_buffer_reserve(&r->body, (size_t)content->length);
+        size_t length = (size_t)content->length;
+        bool fits = content->length <= SR_WEBSOCKET_ANSWER_MAX && sr_buffer_reserve(&r->body, length);
         ssize_t n =
-            fits ? pread(content->fd, r->body.data + r->body.end, (size_t)content->length, content->offset)
-                 : -1;
+            fits ? sr_tempfile_read(content->fd, r->body.data + r->body.end, length, content->offset) : -1;
         r->failed = n != (ssize_t)content->length;
         r->body.end += n > 0 ? (size_t)n : 0;
     }

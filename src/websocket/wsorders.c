@@ -99,6 +99,14 @@ static const char *message(sr_websocket *ws, const sr_wsevent *event, sr_buffer 
                                                                                     : "needs too much memory";
 }
 
+static const char *ping_or_pong(const sr_wsevent *event, sr_buffer *out)
+{
+    if (event->content.len > SR_WSFRAME_CONTROL_MAX)
+        return "has a PING or PONG of more than 125 bytes";
+    sr_wsframe_kind kind = event->kind == SR_WSEVENT_PING ? SR_WSFRAME_PING : SR_WSFRAME_PONG;
+    return sr_wsframe_add(out, kind, event->content) ? NULL : "needs too much memory";
+}
+
 static const char *close_event(const sr_wsevent *event, unsigned *code, sr_bytes *reason)
 {
     const unsigned char *at = (const unsigned char *)event->content.at;
@@ -122,7 +130,7 @@ void sr_wsorders(sr_websocket *ws, sr_bytes in)
     const char *wrong = NULL;
     unsigned code = 0;
     sr_bytes reason = {"", 0};
-    bool closes = false, leaves = false, controls = true;
+    bool closes = false, leaves = false;
     unsigned n = 0;
     sr_buffer_reset(out);
     while (!wrong && !closes && !leaves && (r = sr_wsevent_next(&in, &event)) != SR_WSEVENT_END) {
@@ -144,11 +152,7 @@ void sr_wsorders(sr_websocket *ws, sr_bytes in)
             break;
         case SR_WSEVENT_PING:
         case SR_WSEVENT_PONG:
-            controls = event.content.len <= SR_WSFRAME_CONTROL_MAX;
-            if (!controls ||
-                !sr_wsframe_add(out, event.kind == SR_WSEVENT_PING ? SR_WSFRAME_PING : SR_WSFRAME_PONG,
-                                event.content))
-                wrong = "has a PING or PONG of more than 125 bytes";
+            wrong = ping_or_pong(&event, out);
             break;
         case SR_WSEVENT_CLOSE:
             wrong = close_event(&event, &code, &reason);

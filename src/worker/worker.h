@@ -136,8 +136,6 @@ bool sr_worker_publish(sr_worker *w, sr_bytes packed);
 
 /* --- the reply to the request at hand --- */
 
-enum { SR_REPLY_FIELDS_MAX = 16 * 1024 * 1024 };
-
 /*
  * The head, and the beginning of the body; all of the body with SR_REPLY_LAST. A status of 1xx is an interim
  * response, without a body. False: edge or client is gone, or the fields have more than SR_REPLY_FIELDS_MAX

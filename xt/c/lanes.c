@@ -13,6 +13,7 @@
 #include "edge_site.h"
 #include "tap.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -395,6 +396,41 @@ static void abandoned(void)
     close_edge(ed);
 }
 
+/* Nor does the supervisor read that it takes too long: it is told again each second, and the request counts once. */
+static void unheard(void)
+{
+    sr_edge *ed = open_edge(NULL, 0);
+    printf("# a request without a client, and a supervisor that does not read\n");
+    const _Atomic uint64_t *late = &ed->engine->row->counters.limited[SR_LIMIT_REQUEST];
+    uint64_t before = atomic_load(late);
+    ed->engine->config.request_ns = 200 * SR_MILLISECOND;
+    char all[4096] = "";
+    fcntl(report[0], F_SETFL, O_NONBLOCK);
+    fcntl(report[1], F_SETFL, O_NONBLOCK);
+    while (write(report[1], all, sizeof all) > 0 || write(report[1], all, 1) > 0)
+        ;
+    pid_t pid = start_worker();
+    int first = client_of("GET /?0 HTTP/1.1\r\nHost: a\r\n\r\n");
+    ok(turn_until(ed, took[0]), "a worker has the request");
+    setsockopt(first, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
+    close(first);
+    for (int i = 0; i < PATIENCE_MS && atomic_load(late) == before; i++)
+        turn(ed, 1);
+    is_int((int)(atomic_load(late) - before), 1, "it takes too long");
+    turn(ed, 2200);
+    is_int((int)(atomic_load(late) - before), 1, "which is counted once, and tried to be told twice more");
+    while (read(report[0], all, sizeof all) > 0)
+        ;
+    ssize_t n = -1;
+    for (int i = 0; i < PATIENCE_MS && (n = read(report[0], all, sizeof all - 1)) <= 0; i++)
+        turn(ed, 1);
+    all[n > 0 ? n : 0] = '\0';
+    ok(strstr(all, " timeout GET /?0 ran for "), "told at last");
+    is_int((int)(atomic_load(late) - before), 1, "and not counted again");
+    kill_worker(ed, pid);
+    close_edge(ed);
+}
+
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -420,6 +456,7 @@ int main(void)
     still();
     changed();
     abandoned();
+    unheard();
     broken();
     return done_testing();
 }

@@ -30,6 +30,7 @@ sub {
         return [ @answer, ["TEXT 1\r\nx\r\n"] ] if $path eq '/noopen';
         die "no\n" if $path eq '/die';
         push @{ $answer[1] }, 'Sec-WebSocket-Protocol' => 'two', 'X-Own' => 'yes', 'Set-Meta-User' => 'alice', 'Set-Meta-Gone' => '';
+        push @{ $answer[1] }, Date => 'Thu, 01 Jan 1970 00:00:00 GMT', Server => 'own', 'X-Id' => 'mine' if $path eq '/own';
         push @{ $answer[1] }, 'Sec-WebSocket-Extensions' => 'grip' if $path =~ /grip/;
         push @{ $answer[1] }, 'Sec-WebSocket-Extensions' => 'grip; message-prefix="p-"' if $path =~ /prefix/;
         my $first = $path =~ /early/ ? event( TEXT => 'first' ) : '';
@@ -76,7 +77,7 @@ my $dir    = File::Temp->newdir( 'sirius-websocket-XXXXXX', TMPDIR => 1 );
 my $log    = "$dir/access.log";
 my $server = start_server(
     $APP,
-    qw(--hold --workers 2 --access-log-format),
+    qw(--hold --workers 2 --request-id-header X-Id --access-log-format),
     '%r %>s %{Referer}i',
     '--access-log' => $log
 );
@@ -283,6 +284,28 @@ subtest 'what only the server says' => sub {
     $ws = ws( '/echo', fields => [ 'Meta-Role: root', 'Connection-Id: forged', 'Grip-Sig: x' ] );
     $ws->text('env');
     unlike $ws->next, qr/root|forged|GRIP_SIG/, 'and in events';
+};
+
+subtest 'fields that the server adds' => sub {
+    my $ws = ws('/echo');
+    is scalar( () = $ws->head =~ /^(?:Date|Server|X-Id): \S.*\r$/mg ), 3,
+        'Date, Server and --request-id-header';
+    $ws = ws('/own');
+    is join( '|', sort $ws->head =~ /^((?:Date|Server|X-Id): .*)\r$/mg ),
+        'Date: Thu, 01 Jan 1970 00:00:00 GMT|Server: own|X-Id: mine',
+        'not beside those of the application';
+};
+
+subtest 'without a supervisor' => sub {
+    my $alone = start_server( $APP, qw(--hold --workers 0) );
+    my $ws    = Sirius::Test::WebSocket->new( $alone->address, path => '/echo' );
+    $ws->text('garbage');
+    $ws->all;
+    $alone->wait_log(qr/a response to events/);
+    like $alone->log,
+        qr/^\[sirius [0-9]+\] warn: a response to events of a WebSocket [^\n]+: the connection was closed$/m,
+        'an edge that writes to the log itself says so as others do';
+    $alone->stop;
 };
 
 subtest 'the access log' => sub {

@@ -19,7 +19,7 @@ my $server = start_server(
 );
 my $long  = 'a' x 70_000;
 my @tries = (
-    [ "GET /none HTTP/1.1\r\n\r\n" => '400 GET /none an HTTP/1.1 request has no Host field' ],
+    [ "GET /none HTTP/1.1\r\n\r\n"                        => '400 GET /none the request has no Host field' ],
     [ "GET /two HTTP/1.1\r\nHost: h\r\nHost: i\r\n\r\n"   => qr{\A400 GET /two \S.*Host} ],
     [ "GET /name HTTP/1.1\r\nHost: h\r\nX Y: 1\r\n\r\n"   => qr{\A400 GET /name \S.*header name} ],
     [ "GET /cr HTTP/1.1\r\nHost: h\rX: y\r\n\r\n"         => qr{\A400 GET /cr \S.*CR} ],
@@ -278,6 +278,19 @@ subtest 'every reason has a word, in the log and in the metrics' => sub {
     );
     is_deeply $counted, words( $lines->(1) ), 'log and metrics agree';
     $server->stop;
+};
+
+subtest 'a part of a PROXY header is no request' => sub {
+    my ( $server, $lines ) = logging( $SLEEP, qw(--workers 1 --proxy-protocol --max-connections 1) );
+    my $busy = $server->connect;
+    $busy->send("PROXY TCP4 192.0.2.7 192.0.2.8 1 2\r\nGET /slow?t=20 HTTP/1.1\r\nHost: h\r\n\r\n");
+    $server->wait_busy(1);
+    my $second = $server->connect;
+    $second->send('PROXY TCP4 192.0.');
+    is $second->response->status, 503, '--max-connections';
+    like( ( $lines->(1) )[0], qr{\Amax-connections 503 127\.0\.0\.1 - - [^P]* max-connections\z},
+        'no bytes of it in the log' );
+    $server->stop('INT');
 };
 
 done_testing;

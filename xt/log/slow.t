@@ -239,7 +239,7 @@ subtest 'At most 20 a minute' => sub {
     my $lines = () = $server->log =~ /slow request: GET/g;
     my ($more)
         = $server->log
-        =~ /warn: (\d+) more requests? ran for longer than 0\.3 s; not each is logged \(--slow-log\)$/m;
+        =~ /warn: (\d+) more requests? ran for longer than 0\.3 s; not all of them are logged \(--slow-log\)$/m;
     cmp_ok $lines, '<=', 20, "some are logged: $lines";
     cmp_ok $lines, '>=', 10, 'ten at once';
     $lines += $more;
