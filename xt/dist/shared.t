@@ -143,6 +143,7 @@ subtest 'reports of edges and keepers' => sub {
         $made{$_} = $file
             for map { /\A%d ([a-z]+)(?:[ \\]|\z)/ || /\A ([a-z]+)(?: |\\n)\z/ || /\A(keys\w*)\z/ ? $1 : () }
             strings($file);
+        $made{$_} = $file for slurp($file) =~ /sr_report_begin\([^;]*"(\w+)"\);/g;
     }
     my $group  = slurp('lib/Sirius/Edge/Group.pm')  =~ /^sub hear \{(.*?)^\}/ms  ? $1 : '';
     my $keeper = slurp('lib/Sirius/Edge/Keeper.pm') =~ /^sub heard \{(.*?)^\}/ms ? $1 : '';

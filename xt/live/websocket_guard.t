@@ -154,7 +154,8 @@ subtest 'more messages than there is memory for' => sub {
         'who has most, and for longest, is closed';
     $ws->send( more => 'y' );
     is length $ws->next, 500_006, 'others go on';
-    ok $server->wait_log(qr/need more than 256 MiB: that of 127\.0\.0\.1.* was closed/), 'it is in the log';
+    ok $server->wait_log(qr/need more than 256 MiB: the WebSocket of 127\.0\.0\.1.* was closed/),
+        'it is in the log';
     $server->stop;
 };
 

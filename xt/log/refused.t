@@ -288,8 +288,11 @@ subtest 'a part of a PROXY header is no request' => sub {
     my $second = $server->connect;
     $second->send('PROXY TCP4 192.0.');
     is $second->response->status, 503, '--max-connections';
-    like( ( $lines->(1) )[0], qr{\Amax-connections 503 127\.0\.0\.1 - - [^P]* max-connections\z},
-        'no bytes of it in the log' );
+    like(
+        ( $lines->(1) )[0],
+        qr{\Amax-connections 503 127\.0\.0\.1 - - [^P]* max-connections\z},
+        'no bytes of it in the log'
+    );
     $server->stop('INT');
 };
 
