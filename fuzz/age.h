@@ -2,6 +2,7 @@
 #define AGE_H
 /* age: an edge as it would be later. For targets whose clock is that of the system; those of moments.h turn their own. */
 #include "edge/edge.h"
+#include "websocket/websocket.h"
 
 /* As if so many ns had gone by for its exchanges and limits. */
 static inline void age_edge(sr_edge *ed, int64_t ns)
@@ -27,6 +28,8 @@ static inline void age_edge(sr_edge *ed, int64_t ns)
     for (sr_link *l = ed->abandoned.next; l != &ed->abandoned; l = l->next)
         SR_LIST_ENTRY(l, sr_entry, link)->due_at -= ns;
     ed->mend.at -= ns;
+    if (ed->websockets)
+        ed->websockets->again_at -= ns;
     ed->engine->deadlines.due_at = 0;
 }
 

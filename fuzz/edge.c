@@ -610,30 +610,37 @@ static void edge_logged(void)
     MUST(ftruncate(edge_log, 0) == 0);
 }
 
+static const char edge_question[] = "GET /honest HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/* A worker answers what it finds. */
+static void edge_answer(edge_worker *w)
+{
+    edge_steps(1);
+    edge_take(w);
+    if (w->number && sr_consumer_begin(&w->consumer, w->slot, w->number) == SR_CLAIM_MINE) {
+        const sr_slot *s = sr_queue_at(&edge->queue, w->slot);
+        const char *base = s->data + s->parse;
+        bool ours = s->head == sizeof edge_question - 1 && memcmp(base, edge_question, s->head) == 0;
+        edge_head(w, SR_REPLY_HEAD, SR_REPLY_LAST, 200, 4, SR_BYTES(""),
+                  ours ? SR_BYTES("yes!") : SR_BYTES("none"));
+        edge_tell(EDGE_HONEST);
+    }
+    w->number = 0;
+    edge_steps(1);
+}
+
 /* Earlier requests may be in front. */
 static void edge_honest(void)
 {
     edge_worker *w = &edge_workers[EDGE_HONEST];
-    static const char request[] = "GET /honest HTTP/1.1\r\nHost: a\r\n\r\n";
     char answer[1024];
     ssize_t n = -1;
     int client = edge_connect();
     edge_hello(EDGE_HONEST, 0, -1);
     MUST(w->line >= 0);
-    MUST(send(client, request, sizeof request - 1, MSG_NOSIGNAL) == sizeof request - 1);
+    MUST(send(client, edge_question, sizeof edge_question - 1, MSG_NOSIGNAL) == sizeof edge_question - 1);
     for (int i = 0; i < 100 && n < 0; i++) {
-        edge_steps(1);
-        edge_take(w);
-        if (w->number && sr_consumer_begin(&w->consumer, w->slot, w->number) == SR_CLAIM_MINE) {
-            const sr_slot *s = sr_queue_at(&edge->queue, w->slot);
-            const char *base = s->data + s->parse;
-            bool ours = s->head == sizeof request - 1 && memcmp(base, request, s->head) == 0;
-            edge_head(w, SR_REPLY_HEAD, SR_REPLY_LAST, 200, 4, SR_BYTES(""),
-                      ours ? SR_BYTES("yes!") : SR_BYTES("none"));
-            edge_tell(EDGE_HONEST);
-        }
-        w->number = 0;
-        edge_steps(1);
+        edge_answer(w);
         n = recv(client, answer, sizeof answer, MSG_DONTWAIT);
         if (n < 0)
             edge_time(22 * SR_MILLISECOND);
@@ -652,16 +659,25 @@ static void edge_clear(void)
             close(edge_clients[i]);
         edge_clients[i] = -1;
     }
-    for (uint32_t row = 0; row < EDGE_ROWS; row++) {
-        edge_worker_leave(row);
-        if (edge->workers[row].line.fd >= 0)
-            sr_crew_ended(edge, &edge->workers[row]);
-    }
     while (!sr_link_alone(&e->all))
         sr_conn_close(e, SR_LIST_ENTRY(e->all.next, sr_conn, all), SR_CLOSED_ERROR);
+    for (uint32_t row = 0; row < EDGE_ROWS; row++)
+        if (row != EDGE_HONEST) {
+            edge_worker_leave(row);
+            if (edge->workers[row].line.fd >= 0)
+                sr_crew_ended(edge, &edge->workers[row]);
+        }
     edge->sleepers->rows = EDGE_ROWS;
     edge->sleepers->words = 1;
-    /* what seems to be with somebody is doubted for a while; then the last events of WebSockets have waited for too long */
+    /* the ends of WebSockets are told until somebody has heard them */
+    for (int i = 0; i < 100 && !sr_link_alone(&edge->websockets->list); i++) {
+        edge_answer(&edge_workers[EDGE_HONEST]);
+        edge_time(i % 2 ? 700 * SR_MILLISECOND : 22 * SR_MILLISECOND);
+    }
+    edge_worker_leave(EDGE_HONEST);
+    if (edge->workers[EDGE_HONEST].line.fd >= 0)
+        sr_crew_ended(edge, &edge->workers[EDGE_HONEST]);
+    /* what seems to be with somebody is doubted for a while */
     for (int i = 0; i < 12 || (i < 60 && edge->queue.n_free < edge->slots); i++)
         edge_time(700 * SR_MILLISECOND);
     MUST(e->n_conns == 0 && sr_link_alone(&e->intake.buffered) && e->pending == 0);

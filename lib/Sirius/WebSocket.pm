@@ -27,11 +27,13 @@ sub call {
 
     my $ws = Sirius::WebSocket::Connection->new( $env,
         is_opening => scalar( @$events && $events->[0][0] eq 'OPEN' ) );
+    my $is_over;
     for (@$events) {
         my ( $type, $content ) = @$_;
         my $act = $self->can("_on_\L$type") or next;
+        next if $is_over && !( $ws->is_closing && $type =~ /\A(?:CLOSE|DISCONNECT)\z/ );    # told once
         $self->$act( $ws, $content );
-        last if $ws->is_over;
+        $is_over = $ws->is_over;
     }
     return $ws->response;
 }

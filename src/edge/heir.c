@@ -356,8 +356,7 @@ bool sr_heir_done(const sr_edge *ed)
 {
     /* abandoned requests keep it alive too: nobody else watches their workers */
     return sr_engine_over(ed->engine) && !sr_slots_used(ed) &&
-           !(ed->websockets &&
-             !sr_link_alone(&ed->websockets->asking)); /* the application is told of an end */
+           !(ed->websockets && !sr_link_alone(&ed->websockets->list)); /* the application is told of an end */
 }
 
 bool sr_heir_step(sr_edge *ed)

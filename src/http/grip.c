@@ -45,6 +45,12 @@ static void parameter(sr_bytes text, sr_bytes *name, sr_bytes *value)
     *value = equals ? sr_trim(sr_bytes_of(equals + 1, text.len - len - 1)) : sr_bytes_of(NULL, 0);
 }
 
+static sr_bytes unquoted(sr_bytes value)
+{
+    bool quoted = value.len > 1 && value.at[0] == '"' && value.at[value.len - 1] == '"';
+    return quoted ? sr_bytes_of(value.at + 1, value.len - 2) : value;
+}
+
 static bool seconds(sr_bytes value, uint32_t *out)
 {
     uint32_t n = 0;
@@ -76,8 +82,8 @@ static const char *channel(sr_bytes text, sr_grip_channel *out)
     while (cut(&text, ';', &part)) {
         parameter(part, &name, &value);
         if (is(name, SR_BYTES("prev-id")))
-            out->prev_id = value;
-        else if (is(name, SR_BYTES("filter")) && sr_bytes_equal(value, SR_BYTES("skip-self")))
+            out->prev_id = unquoted(value);
+        else if (is(name, SR_BYTES("filter")) && sr_bytes_equal(unquoted(value), SR_BYTES("skip-self")))
             out->skips_self = true;
         else if (name.len)
             return "Grip-Channel has a parameter other than prev-id and filter=skip-self";
@@ -143,6 +149,10 @@ static const char *read_keep_alive(sr_bytes value, sr_grip *g)
                 g->format = SR_GRIP_BASE64;
             else
                 return "the format in Grip-Keep-Alive is neither raw, cstring nor base64";
+        } else if (is(name, SR_BYTES("mode"))) {
+            g->interval = is(of, SR_BYTES("interval"));
+            if (!g->interval && !is(of, SR_BYTES("idle")))
+                return "the mode in Grip-Keep-Alive is neither idle nor interval";
         }
     }
     sr_buffer text = {0};
@@ -157,13 +167,10 @@ static const char *read_meta(sr_bytes value, sr_grip *g)
     sr_bytes text, name, of;
     while (cut(&value, ',', &text)) {
         parameter(text, &name, &of);
-        bool quoted = of.len && of.at[0] == '"';
-        if (quoted && (of.len == 1 || of.at[of.len - 1] != '"'))
+        if (of.len && of.at[0] == '"' && (of.len == 1 || of.at[of.len - 1] != '"'))
             return "a value in Grip-Set-Meta begins with a quote and ends without one";
-        if (quoted)
-            of = sr_bytes_of(of.at + 1, of.len - 2);
         if (sr_bytes_equal(name, SR_BYTES("user")))
-            g->user = of;
+            g->user = unquoted(of);
     }
     return g->user.len > SR_GRIP_CHANNEL_MAX ? "the user in Grip-Set-Meta is longer than 255 bytes" : NULL;
 }
@@ -172,6 +179,7 @@ const char *sr_grip_read(sr_bytes lines, sr_grip *out)
 {
     sr_bytes name, value;
     const char *why = NULL;
+    bool has_status = false;
     *out = (sr_grip){.timeout = SR_GRIP_TIMEOUT, .lines = lines};
     if (lines.len > SR_GRIP_LINES_MAX)
         return "the Grip fields have more than 12 KiB";
@@ -184,9 +192,13 @@ const char *sr_grip_read(sr_bytes lines, sr_grip *out)
             why = read_keep_alive(value, out);
         else if (is(name, SR_BYTES("grip-set-meta")))
             why = read_meta(value, out);
+        else if (is(name, SR_BYTES("grip-status")))
+            has_status = true;
         else if (is(name, SR_BYTES("grip-timeout")) && !seconds(value, &out->timeout))
             why = "Grip-Timeout is not a number of seconds from 1 to 86400";
     }
+    if (!why && out->hold && has_status)
+        why = "Grip-Status is not supported: set the status of the response";
     if (!why && out->hold && !out->channels)
         why = "Grip-Hold comes without Grip-Channel";
     return why;
@@ -214,6 +226,7 @@ static bool base64(sr_bytes s, char *to, size_t *n)
 
 static bool cstring(sr_bytes s, char *to, size_t *n)
 {
+    int high, low;
     for (size_t i = 0; i < s.len; i++) {
         char c = s.at[i];
         if (c == '\\') {
@@ -233,6 +246,13 @@ static bool cstring(sr_bytes s, char *to, size_t *n)
                 c = '\0';
                 break;
             case '\\':
+                break;
+            case 'x':
+                if (s.len - i < 3 || (high = sr_hex_value((unsigned char)s.at[i + 1])) < 0 ||
+                    (low = sr_hex_value((unsigned char)s.at[i + 2])) < 0)
+                    return false;
+                c = (char)(high << 4 | low);
+                i += 2;
                 break;
             default:
                 return false;

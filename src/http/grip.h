@@ -6,7 +6,7 @@
  *   Grip-Hold: stream                  the response goes on, with what is published to its channels
  *   Grip-Hold: response                the client waits for the response, which is what is published; or this one at a timeout
  *   Grip-Channel: NAME; prev-id=ID     several, each with a field of its own or with commas between them
- *   Grip-Keep-Alive: CONTENT; format=raw|cstring|base64; timeout=SECONDS
+ *   Grip-Keep-Alive: CONTENT; format=raw|cstring|base64; timeout=SECONDS; mode=idle|interval
  *   Grip-Timeout: SECONDS              of Grip-Hold: response
  *   Grip-Set-Meta: user=NAME           whose client it is
  *
@@ -33,6 +33,7 @@ typedef struct sr_grip {
     uint32_t channels;   /* how many: sr_grip_next */
     uint32_t timeout;    /* seconds */
     uint32_t keep_alive; /* seconds; 0: nothing is sent */
+    bool interval;       /* also when something else was sent */
     sr_bytes content;    /* of Grip-Keep-Alive, encoded as: */
     enum { SR_GRIP_RAW, SR_GRIP_CSTRING, SR_GRIP_BASE64 } format;
     sr_bytes user;  /* len 0: none is named */

@@ -112,6 +112,12 @@ void sr_channel_unused(sr_live *live, sr_channel *c)
     sr_link_append(&live->remembered, &c->link);
 }
 
+uint32_t sr_channel_mark(const sr_live *live, sr_bytes id)
+{
+    uint32_t mark = (uint32_t)(hash(live, id) >> 34);
+    return mark ? mark : 1;
+}
+
 void sr_channel_remember(sr_channel *c, sr_bytes id)
 {
     char *copy = id.len ? malloc(id.len) : NULL;

@@ -26,6 +26,9 @@ void sr_channel_used(sr_live *live, sr_channel *c);
 /* It has lost one: frees it, or remembers it, if it has no other. */
 void sr_channel_unused(sr_live *live, sr_channel *c);
 
+/* What is kept of an id in a subscription: 30 bits of its hash, never 0. */
+uint32_t sr_channel_mark(const sr_live *live, sr_bytes id);
+
 /* The id of its last publication. */
 void sr_channel_remember(sr_channel *c, sr_bytes id);
 

@@ -38,7 +38,10 @@ static void deliver_one(sr_live *live, sr_subscription *sub, const sr_publicatio
     sr_subscriber *s = sub->subscriber;
     if ((int32_t)(p->sequence - sub->since) <= 0 || s->arrival > p->told)
         return;
-    if (p->gap && sub->ordered) {
+    const sr_bytes prev = p->item.prev_id;
+    bool gap = p->gap || (prev.len && sub->expects && sub->expects != sr_channel_mark(live, prev));
+    sub->expects = 0;
+    if (gap && sub->ordered) {
         sr_counters_add(&live->engine->row->counters.hold_gaps, 1);
         s->ops->gap(live, s);
         return;
@@ -90,22 +93,24 @@ bool sr_live_publish(sr_live *live, sr_bytes packed)
     bool room = c && live->pending + packed.len <= SR_LIVE_PENDING_MAX;
     if (!room || !(p = malloc(sizeof *p + packed.len))) {
         sr_counters_add(&counters->unpublished, 1);
-        if (c)
-            sr_channel_remember(c, item.id); /* it is a gap for those who ask */
-        if (c)
+        if (c) {
+            c->lost = true; /* the next one tells those who ask */
+            sr_channel_remember(c, item.id);
             sr_channel_unused(live, c);
+        }
         return false;
     }
-    *p = (sr_publication){.sequence = ++live->sequence,
-                          .gap = item.prev_id.len && c->last &&
-                                 !sr_bytes_equal(item.prev_id, sr_channel_last(c)),
-                          .told = sr_recent_told_at(live, item.number),
-                          .bytes = packed.len};
+    *p = (sr_publication){
+        .sequence = ++live->sequence,
+        .gap = c->lost || (item.prev_id.len && c->last && !sr_bytes_equal(item.prev_id, sr_channel_last(c))),
+        .told = sr_recent_told_at(live, item.number),
+        .bytes = packed.len};
     memcpy(p->packed, packed.at, packed.len);
     sr_item_read(sr_bytes_of(p->packed, packed.len), &p->item);
     sr_link_init(&p->link);
     sr_link_init(&p->cursor);
     sr_channel_used(live, c);
+    c->lost = c->doubted = false;
     if (item.id.len)
         sr_channel_remember(c, p->item.id);
     if (sr_link_alone(&c->publications))

@@ -32,13 +32,14 @@ typedef struct sr_hold {
         sr_held_answer *answer; /* of SR_HELD_RESPONSE. Owned */
         sr_held_early *early;   /* NULL: nothing was. Owned, until it is kept */
     };
-    uint32_t seconds; /* of Grip-Keep-Alive, 0: nothing is sent; or of Grip-Timeout */
-    uint32_t sent_at; /* second at which something was sent */
-    uint16_t content; /* bytes of what keeps the connection alive: */
-    bool counted : 1; /* for its client */
-    bool kept : 1;    /* the response of the application is complete */
-    uint8_t ends;     /* sr_held_end */
-    uint8_t user;     /* bytes of the user, behind the content */
+    uint32_t seconds;  /* of Grip-Keep-Alive, 0: nothing is sent; or of Grip-Timeout */
+    uint32_t sent_at;  /* second at which something was sent */
+    uint16_t content;  /* bytes of what keeps the connection alive: */
+    bool counted : 1;  /* for its client */
+    bool kept : 1;     /* the response of the application is complete */
+    bool interval : 1; /* it is kept alive also when something was sent */
+    uint8_t ends;      /* sr_held_end */
+    uint8_t user;      /* bytes of the user, behind the content */
     char data[];
 } sr_hold;
 

@@ -94,6 +94,31 @@ static void respond(sr_engine *e, sr_exchange *x, int status, sr_bytes fields, s
     x->protocol->end(e, x);
 }
 
+/* A published response has the fields of the held one, where it has none of its own (as in Pushpin). */
+static bool inherit(sr_buffer *to, sr_bytes held, sr_bytes own)
+{
+    sr_bytes name, value;
+    while (sr_response_next(&held, &name, &value))
+        if (!sr_bytes_equal_nocase(name, SR_BYTES("content-length")) && !sr_response_value(own, name).at &&
+            !sr_response_line(to, name, value))
+            return false;
+    return sr_buffer_add_bytes(to, own);
+}
+
+/* It is answered by what was published. */
+static void answer_published(sr_engine *e, sr_hold *h, int status, sr_bytes own, sr_bytes body)
+{
+    sr_exchange *x = h->subscriber.exchange;
+    sr_buffer fields = {0};
+    bool ok = inherit(&fields, sr_buffer_bytes(&h->answer->fields), own), close = h->answer->close;
+    release(e, h);
+    if (ok)
+        respond(e, x, status, sr_buffer_bytes(&fields), body, close);
+    else
+        sr_exchange_refuse(e, x, 503, SR_REFUSED_MEMORY);
+    sr_buffer_free(&fields);
+}
+
 /* The response of the application goes out. */
 static void answer_now(sr_engine *e, sr_exchange *x)
 {
@@ -189,8 +214,7 @@ static void deliver(sr_live *live, sr_subscriber *s, const sr_publication *p)
     if (!h->kept) {
         remember(e, h, item);
     } else if (sr_held_answer_of(h)) {
-        release(e, h);
-        respond(e, x, item->status, item->fields, item->body, false);
+        answer_published(e, h, item->status, item->fields, item->body);
     } else if (item->has & SR_ITEM_STREAM_CLOSE) {
         release(e, h);
         if (item->has & SR_ITEM_STREAM)
@@ -217,7 +241,7 @@ static void due(sr_live *live, sr_subscriber *s)
         finish(live->engine, h);
         return;
     }
-    uint32_t quiet = sr_live_second(live) - h->sent_at;
+    uint32_t quiet = h->interval ? h->seconds : sr_live_second(live) - h->sent_at;
     sr_timer_set(live, s, quiet < h->seconds ? h->seconds - quiet : h->seconds);
     if (quiet >= h->seconds)
         put(live->engine, h, sr_bytes_of(h->data, h->content));
@@ -253,7 +277,7 @@ static bool reads(const sr_engine *e, const sr_conn *c)
 void sr_hold_event(sr_engine *e, sr_conn *c, uint32_t events)
 {
     bool ended = events & EPOLLRDHUP;
-    if (events & (EPOLLHUP | EPOLLERR) || (ended && !reads(e, c))) {
+    if (events & (EPOLLHUP | EPOLLERR) || (ended && !c->out && !reads(e, c))) {
         sr_account_over(e, c->exchange, SR_OVER_WHOLE); /* as such responses end */
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
         return;
@@ -375,6 +399,7 @@ static bool prepared(sr_hold *h, const sr_grip *g, const sr_buffer *content)
     if (h->user)
         memcpy(h->data + h->content, g->user.at, h->user);
     h->seconds = g->hold == SR_GRIP_STREAM ? g->keep_alive : g->timeout;
+    h->interval = g->interval;
     return g->hold == SR_GRIP_STREAM || (h->answer = calloc(1, sizeof *h->answer));
 }
 
@@ -385,7 +410,7 @@ static bool subscribed(sr_live *live, sr_hold *h, sr_bytes at)
     sr_grip_channel channel;
     bool ok = true;
     while (ok && sr_grip_next(&at, &value, &channel)) {
-        const sr_wanted wanted = {channel.name, channel.prev_id, channel.skips_self};
+        const sr_wanted wanted = {channel.name, channel.prev_id, channel.skips_self, false};
         ok = sr_subscribe(live, &h->subscriber, &wanted) == SR_SUBSCRIBED;
     }
     return ok;
@@ -445,8 +470,7 @@ static void end_early(sr_engine *e, sr_hold *h)
     if (h->ends == SR_HELD_SLOW) {
         drop(e, h);
     } else if (h->ends == SR_HELD_ANSWERED) {
-        release(e, h);
-        respond(e, x, was->status, sr_buffer_bytes(&was->fields), sr_buffer_bytes(&was->body), false);
+        answer_published(e, h, was->status, sr_buffer_bytes(&was->fields), sr_buffer_bytes(&was->body));
     } else {
         if (was && !is_response)
             real(x)->piece(e, x, sr_buffer_bytes(&was->body), false);

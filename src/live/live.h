@@ -9,7 +9,10 @@
  * one channel are delivered one after another. A publisher waits for none of them.
  *
  * A channel is there while it has subscribers or publications, and for SR_LIVE_REMEMBERS afterwards if its last publication had an
- * id: an application that read its data before that publication, and subscribes after it, says so by prev-id, and is told.
+ * id: an application that read its data before that publication, and subscribes after it, says so by prev-id, and is told. What a
+ * subscriber says binds nobody else. The first whose prev-id is another one comes again; by then the channel is in doubt, as what was
+ * published out of order is not what the application has as its last: a subscriber is believed until the next publication, whose
+ * prev-id has to be what he has said.
  *
  * Owner: the edge. One thread. Failure: without memory nobody subscribes, or a publication is dropped and counted.
  */
@@ -70,8 +73,10 @@ typedef struct sr_subscription {
     sr_subscriber *subscriber;
     struct sr_subscription *next; /* of the subscriber */
     uint32_t since;               /* sr_live.sequence */
-    bool ordered;                 /* a gap ends it */
-    bool skips_self;              /* gets nothing of its user */
+    /* sr_channel_mark of the publication that it has seen last, as it says; 0: it has said nothing, or the next one has come */
+    uint32_t expects : 30;
+    bool ordered : 1;    /* a gap ends it */
+    bool skips_self : 1; /* gets nothing of its user */
 } sr_subscription;
 
 /* The first member of what is held (sr_exchange.held). As small as it can be: there may be ten thousand. */
@@ -95,7 +100,9 @@ struct sr_channel {
     uint64_t messages;    /* published while it is there */
     uint32_t forget;      /* second at which it is not remembered any more */
     uint8_t last_len, name_len;
-    char *last; /* id of its last publication; owned; NULL: it had none */
+    bool lost;    /* since its last publication, one was dropped for lack of room */
+    bool doubted; /* likewise, somebody has said that it is not the last one */
+    char *last;   /* id of its last publication; owned; NULL: it had none */
     char name[];
 };
 
@@ -136,6 +143,7 @@ typedef struct sr_wanted {
     sr_bytes channel;
     sr_bytes prev_id; /* of the publication that it has seen last; len 0: it does not say */
     bool skips_self;
+    bool moved; /* from another edge, whose order is another one */
 } sr_wanted;
 
 typedef enum sr_subscribed {

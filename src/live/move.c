@@ -17,7 +17,7 @@ typedef struct moved {
 typedef struct moved_hold {
     uint32_t seconds, sent_at, content, user, fields, body;
     int32_t status; /* 0: it is a stream */
-    uint32_t close;
+    uint32_t is;    /* of a response: its connection closes; of a stream: it is kept alive by an interval */
 } moved_hold;
 
 /* Of each subscription, behind their number; then its name, and the id of the last publication. */
@@ -89,12 +89,16 @@ bool sr_move_pack_subscriptions(const sr_subscriber *s, sr_buffer *out)
 bool sr_move_pack(sr_live *live, const sr_hold *h, sr_buffer *out)
 {
     const sr_held_answer *a = sr_held_answer_of(h);
-    moved_hold m = {.seconds = h->seconds, .sent_at = h->sent_at, .content = h->content, .user = h->user};
+    moved_hold m = {.seconds = h->seconds,
+                    .sent_at = h->sent_at,
+                    .content = h->content,
+                    .user = h->user,
+                    .is = h->interval};
     if (a) {
         m.fields = length(&a->fields);
         m.body = length(&a->body);
         m.status = a->status;
-        m.close = a->close;
+        m.is = a->close;
     }
     return sr_move_quiet(&h->subscriber) &&
            sr_move_pack_exchange(live->engine, h->subscriber.exchange, out) &&
@@ -173,7 +177,7 @@ bool sr_move_unpack_subscriptions(sr_live *live, sr_subscriber *s, sr_bytes *pac
         moved_subscription one;
         if (!sr_move_cut_struct(packed, &one, sizeof one) || !sr_move_cut(packed, one.name, &name) ||
             !sr_move_cut(packed, one.last, &last) || !name.len ||
-            sr_subscribe(live, s, &(sr_wanted){name, last, one.skips_self}) == SR_SUBSCRIBED_NOT)
+            sr_subscribe(live, s, &(sr_wanted){name, last, one.skips_self, true}) == SR_SUBSCRIBED_NOT)
             return false;
         s->subscriptions->ordered = one.ordered;
     }
@@ -187,7 +191,7 @@ static bool has_answer(sr_hold *h, const moved_hold *m, sr_bytes fields, sr_byte
     if (!(h->answer = calloc(1, sizeof *h->answer)))
         return false;
     h->answer->status = m->status;
-    h->answer->close = m->close;
+    h->answer->close = m->is;
     return sr_buffer_add_bytes(&h->answer->fields, fields) && sr_buffer_add_bytes(&h->answer->body, body);
 }
 
@@ -206,6 +210,7 @@ sr_hold *sr_move_unpack(sr_live *live, sr_exchange *x, sr_bytes packed, const sr
     h->kept = true;
     h->seconds = m.seconds;
     h->sent_at = m.sent_at;
+    h->interval = !m.status && m.is;
     h->content = (uint16_t)m.content;
     h->user = (uint8_t)m.user;
     if (data.len)

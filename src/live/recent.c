@@ -1,6 +1,6 @@
 #include "recent.h"
 
-#include "timer.h"
+#include "channel.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -128,11 +128,14 @@ void sr_recent_told(sr_live *live, uint64_t number)
 
 /* --- arrivals --- */
 
-static bool wants(const sr_subscriber *s, const sr_item_view *item)
+/* It has seen the item then, also if it skips it. */
+static bool wants(const sr_live *live, sr_subscriber *s, const sr_item_view *item)
 {
-    for (const sr_subscription *sub = s->subscriptions; sub; sub = sub->next)
-        if (sr_bytes_equal(sr_bytes_of(sub->channel->name, sub->channel->name_len), item->channel))
+    for (sr_subscription *sub = s->subscriptions; sub; sub = sub->next)
+        if (sr_bytes_equal(sr_channel_name(sub->channel), item->channel)) {
+            sub->expects = item->id.len ? sr_channel_mark(live, item->id) : 0;
             return !sr_subscription_skips(sub, item);
+        }
     return false;
 }
 
@@ -145,7 +148,7 @@ bool sr_recent_arrive(sr_live *live, sr_subscriber *s)
         const kept *k = SR_LIST_ENTRY(l, kept, link);
         sr_publication *p;
         sr_item_view item;
-        if (!sr_item_read(sr_bytes_of(k->packed, k->bytes), &item) || !wants(s, &item) ||
+        if (!sr_item_read(sr_bytes_of(k->packed, k->bytes), &item) || !wants(live, s, &item) ||
             !(p = calloc(1, sizeof *p)))
             continue;
         p->item = item;

@@ -84,19 +84,18 @@ sr_subscribed sr_subscribe(sr_live *live, sr_subscriber *s, const sr_wanted *wan
                              .subscriber = s,
                              .next = s->subscriptions,
                              .since = live->sequence,
+                             .expects = wanted->prev_id.len ? sr_channel_mark(live, wanted->prev_id) : 0,
                              .ordered = wanted->prev_id.len > 0,
                              .skips_self = wanted->skips_self};
     sr_link_init(&sub->link);
     sr_link_append(&c->subscriptions, &sub->link);
     s->subscriptions = sub;
     c->n++;
-    if (!wanted->prev_id.len)
+    if (!wanted->prev_id.len || wanted->moved || !c->last || c->doubted ||
+        sr_bytes_equal(sr_channel_last(c), wanted->prev_id))
         return SR_SUBSCRIBED;
-    if (c->last && !sr_bytes_equal(sr_channel_last(c), wanted->prev_id))
-        return SR_SUBSCRIBED_LATE;
-    if (!c->last)
-        sr_channel_remember(c, wanted->prev_id);
-    return SR_SUBSCRIBED;
+    c->doubted = true;
+    return SR_SUBSCRIBED_LATE;
 }
 
 bool sr_subscription_skips(const sr_subscription *sub, const sr_item_view *item)

@@ -68,16 +68,22 @@ static bool keep_alive(sr_websocket *ws, uint32_t now)
     return sr_wscarrier_send(ws, alive->kind, sr_bytes_of(alive->content, alive->len));
 }
 
+/* Bytes of the client may be there, and are not read for now. */
+static bool is_deaf(const sr_websocket *ws)
+{
+    return ws->paused || (!ws->streams && ws->carrier->conn->out);
+}
+
 static bool ping(sr_websocket *ws, uint32_t now, uint32_t each)
 {
     uint32_t since = ws->pings ? ws->pinged : ws->heard;
     if (!each || now - since < each)
         return true;
-    if (ws->pings == PINGS_MAX) {
+    if (ws->pings == PINGS_MAX && !is_deaf(ws)) {
         sr_wscarrier_gone(ws);
         return false;
     }
-    ws->pings++;
+    ws->pings = 1 + (ws->pings && !is_deaf(ws));
     ws->pinged = now;
     return sr_wscarrier_send(ws, SR_WSFRAME_PING, sr_bytes_of("", 0));
 }
@@ -88,7 +94,7 @@ static bool comes(sr_websocket *ws, uint32_t now)
     uint32_t patience = sr_websocket_patience(ws);
     if (!ws->window || now - ws->window < patience)
         return true;
-    if (!ws->paused && ws->got < (uint64_t)patience * ws->all->engine->config.body_rate) {
+    if (!is_deaf(ws) && ws->got < (uint64_t)patience * ws->all->engine->config.body_rate) {
         sr_wscarrier_fail(ws, SR_CLOSE_POLICY, SR_BYTES("the message comes too slowly"));
         return false;
     }
@@ -192,7 +198,7 @@ static void make_room(sr_websockets *all)
         for (sr_link *l = all->list.next; l != &all->list; l = l->next) {
             sr_websocket *ws = SR_LIST_ENTRY(l, sr_websocket, link);
             uint64_t cost = (uint64_t)ws->memory * (1 + now - ws->since);
-            if (cost > most && ws->carrier && ws->state >= SR_WEBSOCKET_OPEN) {
+            if (cost > most && ws->carrier && !ws->entering && ws->state >= SR_WEBSOCKET_OPEN) {
                 most = cost;
                 worst = ws;
             }
@@ -200,6 +206,7 @@ static void make_room(sr_websockets *all)
         if (!worst)
             return;
         all->crowded(all->with, worst);
+        sr_websocket_forget_events(worst);
         sr_wscarrier_fail(worst, SR_CLOSE_LATER, SR_BYTES("the server has too many messages"));
     }
 }

@@ -207,6 +207,14 @@ static void refuse(sr_engine *e, sr_exchange *errand, int status, sr_refusal why
     }
     if (!opening && !passes(ws)) {
         sr_counters_add(&e->row->counters.refused[why], 1);
+        bool untold =
+            status == 503 && ws->told; /* the end was among the events of which no worker has heard */
+        ws->told = ws->told && !untold;
+        if (untold && !ws->carrier) {
+            sr_wscarrier_tell_end(ws);
+            sr_websocket_count(ws);
+            sr_websocket_ask_later(ws);
+        }
         if (ws->carrier)
             sr_wscarrier_fail(ws, status == 503 ? SR_CLOSE_LATER : SR_CLOSE_ERROR, sr_bytes_of("", 0));
         return;

@@ -15,6 +15,8 @@ static void fail(sr_websocket *ws)
     ws->told = true;
     if (ws->carrier)
         sr_wscarrier_fail(ws, SR_CLOSE_ERROR, sr_bytes_of("", 0));
+    else
+        sr_websocket_ask(ws); /* to be freed */
 }
 
 /* Makes the request, in scratch memory. */

@@ -47,10 +47,17 @@ void sr_websocket_ask_later(sr_websocket *ws)
     ws->all->again_at = ws->all->engine->now + LATER_NS;
 }
 
+void sr_websocket_forget_events(sr_websocket *ws)
+{
+    sr_buffer_free(&ws->events);
+    ws->n_events = 0;
+    ws->told = false; /* what told the application of the end may be among them */
+    sr_websocket_count(ws);
+}
+
 /* --- the end --- */
 
-/* The application has accepted it, and is told once. */
-static void tell_end(sr_websocket *ws)
+void sr_wscarrier_tell_end(sr_websocket *ws)
 {
     if (ws->told || !ws->accepted || ws->detached)
         return;
@@ -77,7 +84,7 @@ void sr_wscarrier_over(sr_websocket *ws)
         sr_websocket_errand_over(ws);
     if (!ws->errand && !ws->accepted) /* it hears nothing of who was not opened */
         sr_buffer_free(&ws->events);
-    tell_end(ws);
+    sr_wscarrier_tell_end(ws);
     sr_websocket_count(ws);
     sr_websocket_ask(ws);
 }
@@ -169,24 +176,22 @@ bool sr_wscarrier_behind(const sr_websocket *ws)
 bool sr_wscarrier_publish(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes)
 {
     sr_engine *e = ws->all->engine;
-    uint64_t owed = ws->owed, behind = pending(ws);
-    if (behind > e->config.hold_buffer + owed + sr_live_unsent(ws->carrier->conn)) {
+    if (pending(ws) > e->config.hold_buffer + ws->owed + sr_live_unsent(ws->carrier->conn)) {
         sr_counters_add(&e->row->counters.hold_slow, 1);
         ws->carrier->broken = true;
         sr_wscarrier_drop(ws);
         return false;
     }
-    if (!sr_wscarrier_send(ws, kind, bytes))
-        return false;
-    ws->owed = behind ? owed : 0;
-    return true;
+    return sr_wscarrier_send(ws, kind, bytes);
 }
 
-bool sr_wscarrier_put(sr_websocket *ws, sr_bytes frames)
+/* `owed`: bytes of it that are an answer to the client, for which --hold-buffer is not meant. */
+static bool put(sr_websocket *ws, sr_bytes frames, size_t owed)
 {
     sr_engine *e = ws->all->engine;
     sr_exchange *x = ws->carrier;
     sr_conn *c = x->conn;
+    uint64_t answers = (pending(ws) ? ws->owed : 0) + owed, left;
     x->protocol->piece(e, x, frames, false);
     if (e->joined.of && !ws->streams)
         sr_joined_flush(e);
@@ -194,14 +199,20 @@ bool sr_wscarrier_put(sr_websocket *ws, sr_bytes frames)
         sr_conn_close(e, c, c->why);
         return false;
     }
-    ws->owed = pending(ws);
-    if (!ws->owed)
+    left = pending(ws);
+    ws->owed = answers < left ? answers : left;
+    if (!left)
         return true;
     if (!x->protocol->settle(e, x))
         return false;
     if (!pending(ws)) /* what was behind went the same way, and nothing else tells that it has */
         sr_websocket_ask(ws);
     return sr_wscarrier_watch(ws);
+}
+
+bool sr_wscarrier_put(sr_websocket *ws, sr_bytes frames)
+{
+    return put(ws, frames, frames.len);
 }
 
 bool sr_wscarrier_send(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes)
@@ -212,7 +223,7 @@ bool sr_wscarrier_send(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes)
         sr_wscarrier_drop(ws);
         return false;
     }
-    return sr_wscarrier_put(ws, sr_buffer_bytes(out));
+    return put(ws, sr_buffer_bytes(out), 0);
 }
 
 bool sr_wscarrier_close(sr_websocket *ws, unsigned code, sr_bytes reason)

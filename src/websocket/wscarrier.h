@@ -16,7 +16,7 @@ bool sr_wscarrier_behind(const sr_websocket *ws);
 /* Sends a message that was published. A client that is too far behind, beside what has answered it, is dropped. */
 bool sr_wscarrier_publish(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes);
 
-/* Sends one message. */
+/* Sends one message, which is no answer: --hold-buffer is meant for it. */
 bool sr_wscarrier_send(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes);
 
 /* Sets its timer for what is due next: --websocket-ping, or what keeps it alive. */
@@ -50,6 +50,12 @@ sr_exchange *sr_wscarrier_release(sr_websocket *ws);
 
 /* Frees the errand; the request is abandoned if it is not over. */
 void sr_websocket_errand_over(sr_websocket *ws);
+
+/* Has the next request tell the application that it is over, if it has accepted it and was not told. */
+void sr_wscarrier_tell_end(sr_websocket *ws);
+
+/* Forgets what the application was to be told. */
+void sr_websocket_forget_events(sr_websocket *ws);
 
 /* Frees what has come of the response to the errand. */
 void sr_websocket_reply_over(sr_websocket *ws);

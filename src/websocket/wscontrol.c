@@ -11,7 +11,6 @@ static const struct kind {
     {{"subscribe", 9}, SR_WSCONTROL_SUBSCRIBE}, {{"unsubscribe", 11}, SR_WSCONTROL_UNSUBSCRIBE},
     {{"detach", 6}, SR_WSCONTROL_DETACH},       {{"keep-alive", 10}, SR_WSCONTROL_KEEP_ALIVE},
     {{"set-meta", 8}, SR_WSCONTROL_SET_META},   {{"session", 7}, SR_WSCONTROL_OTHER},
-    {{"send-delayed", 12}, SR_WSCONTROL_OTHER}, {{"flush-delayed", 13}, SR_WSCONTROL_OTHER},
 };
 
 static bool take_kind(sr_wscontrol *c, const sr_json_value *v)
@@ -103,17 +102,22 @@ static const char *member(sr_wscontrol *c, sr_json *j, sr_bytes name, const sr_j
     if (sr_bytes_equal(name, SR_BYTES("filters"))) {
         bool valid = take_filters(c, v, j->to);
         j->to += v->text.len; /* of a list, which has taken nothing of the scratch so far */
-        return valid ? NULL : "has invalid filters, or more than 8";
+        if (!valid)
+            c->wrong_subscribe = "has invalid filters, or more than 8";
+        return NULL;
     }
-    if (sr_bytes_equal(name, SR_BYTES("timeout")))
-        return take_timeout(c, v) ? NULL : "has an invalid timeout";
+    if (sr_bytes_equal(name, SR_BYTES("timeout"))) {
+        if (!take_timeout(c, v))
+            c->wrong_alive = "has an invalid timeout";
+        return NULL;
+    }
     if (sr_bytes_equal(name, SR_BYTES("content")) || sr_bytes_equal(name, SR_BYTES("value")))
         return take_text(&c->content, v, SIZE_MAX) ? NULL : "has a content that is no string";
     if (sr_bytes_equal(name, SR_BYTES("content-bin")))
         return take_binary(c, v, j) ? NULL : "has a content-bin that is not base64";
-    if (sr_bytes_equal(name, SR_BYTES("message-type")))
-        return take_message(c, v) ? NULL : "has a message-type that is not known";
-    if (sr_bytes_equal(name, SR_BYTES("mode")))
+    if (sr_bytes_equal(name, SR_BYTES("message-type")) && !take_message(c, v))
+        c->wrong_alive = "has a message-type that is not known";
+    else if (sr_bytes_equal(name, SR_BYTES("mode")))
         c->interval = sr_bytes_equal(v->text, SR_BYTES("interval"));
     else if (sr_bytes_equal(name, SR_BYTES("name")))
         return take_text(&c->name, v, NAME_MAX) && c->name.len ? NULL : "has an invalid name";
@@ -124,6 +128,10 @@ static const char *lacks(const sr_wscontrol *c)
 {
     bool of_channel = c->kind == SR_WSCONTROL_SUBSCRIBE || c->kind == SR_WSCONTROL_UNSUBSCRIBE;
     bool small = c->message == SR_WSFRAME_TEXT || c->message == SR_WSFRAME_BINARY;
+    if (c->kind == SR_WSCONTROL_KEEP_ALIVE && c->wrong_alive)
+        return c->wrong_alive;
+    if (c->kind == SR_WSCONTROL_SUBSCRIBE && c->wrong_subscribe)
+        return c->wrong_subscribe;
     if (of_channel && !c->channel.len)
         return "has no channel";
     if (c->kind == SR_WSCONTROL_SET_META && !c->name.len)

@@ -29,6 +29,7 @@ typedef struct sr_wscontrol {
     bool interval;           /* keep-alive: so often, not only when nothing else was sent for so long */
     unsigned n_filters;
     sr_bytes filters[SR_WSCONTROL_FILTERS_MAX];
+    const char *wrong_alive, *wrong_subscribe; /* private: of members that have no meaning in other types */
 } sr_wscontrol;
 
 /* Of what follows "c:". `scratch`: as many bytes. False: *why is static. */

@@ -205,10 +205,11 @@ static sr_wsframe_result frame_done(sr_wsframe *f, sr_bytes bytes)
     return SR_WSFRAME_MESSAGE;
 }
 
-/* What is behind the message that is being read belongs to nobody any more. */
-static void forget_taken(sr_wsframe *f)
+void sr_wsframe_forget(sr_wsframe *f)
 {
-    f->taken = false;
+    if (!f->taken)
+        return;
+    f->taken = false; /* what is behind the message that is being read belongs to nobody any more */
     if (f->message)
         f->kept.end = f->kept.from + f->message;
     else
@@ -244,8 +245,7 @@ sr_wsframe_result sr_wsframe_feed(sr_wsframe *f, char *at, size_t len, size_t ma
     *used = 0;
     if (f->phase == BAD)
         return SR_WSFRAME_BAD;
-    if (f->taken)
-        forget_taken(f);
+    sr_wsframe_forget(f);
     if (f->phase == HEAD && !take_head(f, at, len, max, used))
         return f->phase == BAD ? SR_WSFRAME_BAD : SR_WSFRAME_WAIT;
     if (*used == len && f->left)

@@ -71,6 +71,9 @@ void sr_wsframe_free(sr_wsframe *f);
  */
 sr_wsframe_result sr_wsframe_feed(sr_wsframe *f, char *at, size_t len, size_t max, size_t *used);
 
+/* Forgets a message that was taken, which the next sr_wsframe_feed does as well. */
+void sr_wsframe_forget(sr_wsframe *f);
+
 /* Bytes that it keeps of a message that is not complete. */
 static inline size_t sr_wsframe_memory(const sr_wsframe *f)
 {

@@ -31,7 +31,7 @@ static bool keep_alive(sr_websocket *ws, const sr_wscontrol *c)
 /* NULL, or what is wrong; likewise of the others. */
 static const char *subscribe(sr_websocket *ws, const sr_wscontrol *c)
 {
-    sr_wanted wanted = {c->channel, c->prev_id, false};
+    sr_wanted wanted = {c->channel, c->prev_id, false, false};
     for (unsigned i = 0; i < c->n_filters; i++) {
         if (!sr_bytes_equal(c->filters[i], SR_BYTES("skip-self")))
             return "has a filter other than skip-self";
@@ -61,8 +61,7 @@ static const char *control(sr_websocket *ws, sr_bytes json)
         return NULL;
     case SR_WSCONTROL_DETACH:
         ws->detached = true;
-        sr_buffer_free(&ws->events);
-        ws->n_events = 0;
+        sr_websocket_forget_events(ws);
         return NULL;
     case SR_WSCONTROL_KEEP_ALIVE:
         return keep_alive(ws, &c) ? NULL : "needs too much memory";
@@ -169,6 +168,8 @@ void sr_wsorders(sr_websocket *ws, sr_bytes in)
     }
     if (ws->state != SR_WEBSOCKET_OPEN || (sr_buffer_len(out) && !sr_wscarrier_put(ws, sr_buffer_bytes(out))))
         return;
+    if (sr_buffer_len(out) && ws->alive && !ws->alive->interval)
+        ws->alive->due = sr_live_second(ws->all->live) + ws->alive->seconds;
     if (leaves)
         sr_wscarrier_drop(ws);
     else if (ws->late) /* it has missed something, and comes again */

@@ -142,8 +142,11 @@ bool sr_wsread_bytes(sr_websocket *ws, char *at, size_t len)
     } else {
         ws->got += all_of_it;
     }
-    if (!sr_websocket_count(ws))
+    sr_wsframe_forget(&ws->frames);
+    if (!sr_websocket_count(ws)) {
+        sr_websocket_forget_events(ws);
         return fail(ws, SR_CLOSE_LATER, "the server has too many messages");
+    }
     if (!send_pongs(ws))
         return false;
     sr_wsread_broken(ws);

@@ -88,6 +88,9 @@ int main(void)
          "stream 55 55 \\n| a");
     says("Grip-Hold: stream\r\nGrip-Channel: a\r\nGrip-Keep-Alive:\r\n", "stream 55 55 | a");
     says("Grip-Status: 4\r\nGrip-Channel: a\r\n", "none 55 0 | a");
+    says("Grip-Hold: stream\r\nGrip-Channel: a; prev-id=\"7\"; filter=\"skip-self\"\r\n"
+         "Grip-Keep-Alive: \\x3a\\x0A; format=cstring; mode=idle\r\n",
+         "stream 55 55 :\n| a=7!");
 
     says("Grip-Hold: stream\r\nGrip-Channel: a; filter=skip-self, b; prev-id=1; filter=skip-self, c\r\n"
          "Grip-Set-Meta: age=7, user=alice\r\n",
@@ -104,6 +107,11 @@ int main(void)
     says("Grip-Channel: ;prev-id=3\r\n", "Grip-Channel names no channel");
     says("Grip-Channel: a; filter=build-id\r\n",
          "Grip-Channel has a parameter other than prev-id and filter=skip-self");
+    says("Grip-Hold: stream\r\nGrip-Channel: a\r\nGrip-Status: 404\r\n",
+         "Grip-Status is not supported: set the status of the response");
+    says("Grip-Keep-Alive: x; mode=often\r\n", "the mode in Grip-Keep-Alive is neither idle nor interval");
+    says("Grip-Keep-Alive: \\x3; format=cstring\r\n",
+         "the content in Grip-Keep-Alive is not of its format, or is longer than 4096 bytes");
     says("Grip-Timeout: 0\r\n", "Grip-Timeout is not a number of seconds from 1 to 86400");
     says("Grip-Timeout: -1\r\n", "Grip-Timeout is not a number of seconds from 1 to 86400");
     says("Grip-Timeout: 86401\r\n", "Grip-Timeout is not a number of seconds from 1 to 86400");

@@ -98,8 +98,8 @@ static void begin(sr_live *live, one *o, const char *name)
 
 static sr_subscribed join(sr_live *live, one *o, const char *channel, const char *prev)
 {
-    const sr_wanted wanted = {sr_bytes_of(channel, strlen(channel)), sr_bytes_of(prev, strlen(prev)),
-                              o->user};
+    const sr_wanted wanted = {sr_bytes_of(channel, strlen(channel)), sr_bytes_of(prev, strlen(prev)), o->user,
+                              false};
     return sr_subscribe(live, &o->subscriber, &wanted);
 }
 
@@ -199,7 +199,19 @@ static void gaps(sr_live *live)
     ok(live->n_channels == 1, "the id is remembered without subscribers");
     begin(live, &c, "c");
     ok(join(live, &c, "x", "6") == SR_SUBSCRIBED, "and is right");
-    sr_subscriber_end(live, &c.subscriber);
+    begin(live, &b, "b");
+    ok(join(live, &b, "x", "7") == SR_SUBSCRIBED,
+       "one that comes again is believed: what was published last may not be the newest");
+    publish(live, "x", "8", "7", "8");
+    saw(live, "c:gap b:gap ", "but the channel has missed one");
+    begin(live, &a, "a");
+    begin(live, &b, "b");
+    ok(join(live, &a, "y", "99") == SR_SUBSCRIBED && join(live, &b, "y", "1") == SR_SUBSCRIBED,
+       "what one says of a channel that nobody knows");
+    publish(live, "y", "2", "1", "2");
+    publish(live, "y", "3", "2", "3");
+    saw(live, "a:gap b:2 b:3 ", "binds only him");
+    sr_subscriber_end(live, &b.subscriber);
     engine.now += (SR_LIVE_REMEMBERS + 2) * SR_SECOND;
     sr_live_step(live);
     ok(live->n_channels == 0, "for a minute");
@@ -334,6 +346,13 @@ static void arrivals(sr_live *live)
     for (int i = 0; i < SR_RECENT_NUMBERS + 5; i++)
         publish(live, "x", "", "", "x");
     ok(sr_recent_untold(live, &n) && n == number - SR_RECENT_NUMBERS + 1, "of too many, the last");
+    publish(live, "z", "8", "7", "8");
+    begin(live, &a, "a");
+    sr_subscribe(live, &a.subscriber, &(sr_wanted){SR_BYTES("z"), SR_BYTES("7"), false, true});
+    sr_recent_arrive(live, &a.subscriber);
+    publish(live, "z", "9", "8", "9");
+    saw(live, "a:8 a:9 ", "one that goes on where the old edge has ended misses nothing");
+    sr_subscriber_end(live, &a.subscriber);
 }
 
 static void bad_items(sr_live *live)
@@ -347,7 +366,11 @@ static void bad_items(sr_live *live)
     ok(!publish(live, "x", "2", "1", "2"), "too much is pending");
     live->pending = 0;
     publish(live, "x", "3", "2", "3");
-    saw(live, "a:3 ", "the id of what was dropped counts as seen, unless somebody asks");
+    saw(live, "a:gap ", "what was dropped is a gap for those who ask");
+    begin(live, &a, "a");
+    join(live, &a, "x", "3");
+    publish(live, "x", "4", "3", "4");
+    saw(live, "a:4 ", "and nothing behind it");
     sr_subscriber_end(live, &a.subscriber);
 }
 
@@ -360,8 +383,10 @@ static void addresses(sr_live *live)
     ok(sr_clients_came(live, &c, 2), "another one");
     sr_clients_left(live, &b);
     ok(sr_clients_came(live, &a, 2), "one has left");
-    sr_clients_left(live, &a);
-    sr_clients_left(live, &a);
+    ok(sr_clients_came(live, &a, UINT32_MAX) && !sr_clients_came(live, &a, 2),
+       "nobody comes while another edge has sent more");
+    for (int i = 0; i < 3; i++)
+        sr_clients_left(live, &a);
     sr_clients_left(live, &c);
 }
 

@@ -27,6 +27,7 @@ sub {
     my $page = $PAGE{ $path =~ s{\A/(?:writer|file|large|later)}{}r };
     my $head = [ 'Content-Type' => 'text/plain', @{ $page || [] } ];
     return [ 200, $head, [ 'x' x 300_000 ] ] if $path =~ m{\A/large};
+    return [ 200, $head, [ 'x' x 20_000_000 ] ] if $env->{QUERY_STRING} eq 'huge';
     if ( $path =~ m{\A/file} ) {
         open my $in, '<', $0 or die;
         open $in, '<', \"from memory\n" or die if $path =~ /memory/;
@@ -165,6 +166,18 @@ subtest 'a client that has ended its side' => sub {
         $client->close;
         ok until_true( 5, sub { $other->board->{held}{stream} == 0 } ), 'whose client is gone';
     }
+};
+
+subtest 'a client that ends its side while the response of the application is sent' => sub {
+    http1_only('with HTTP/2 that is the end of all streams');
+    my $client = $server->connect;
+    $client->send( request('GET /stream?huge') );
+    ok until_true( 5, sub { held()->{stream} == 1 } ), 'held';
+    $client->finish;
+    my ( $got, $some ) = 0;
+    $got += length $some while length( $some = $client->some( 1 << 20, 3 ) );
+    cmp_ok $got, '>', 20_000_000, 'gets all of that';
+    ok until_true( 5, sub { held()->{stream} == 0 } ), 'and is gone then';
 };
 
 subtest 'a client that asks for it' => sub {

@@ -99,6 +99,8 @@ subtest 'Formats' => sub {
     my @answers = map { $_->response( patience => 10 ) } @wait;
     is_deeply [ map { $_->status . $_->body . $_->header('X-Own') } @answers ], [ ("201two\nyes") x 3 ],
         'a response is for those that wait for one';
+    is_deeply [ map { $_->header('Content-Type') } @answers ], [ ('text/plain') x 3 ],
+        'it has the fields of the one that was held, but for its own';
     my $large = join '', map { chr rand 256 } 1 .. 1_000_000;
     publish( a => $large, close => 1 );
     my @got = map { $_->response( patience => 10 ) } @stream;

@@ -28,6 +28,7 @@ sub {
     return [ @answer, [] ] if $body !~ /^TEXT [0-9a-f]+\r\n(.*?)\r\n/m;
     my $text = $1 eq 'env' ? $said : $1;
     sleep 2 if $text eq 'slow';
+    sleep 5 if $text eq 'slower';
     return [ @answer, [ sprintf "TEXT %x\r\n%s\r\n", length $text, $text ] ];
 }
 APP
@@ -113,6 +114,43 @@ subtest 'a full queue' => sub {
     is join( ' ', map { $_->response->status } @others ), '200 200 200', 'the requests that were there first';
     is scalar( () = $server->log =~ /\b503\b/g ), 1, 'the edge has not tried all the time'
         or diag $server->log;
+    $server->stop;
+};
+
+subtest 'a message and an end that no worker has heard of' => sub {
+    $server = start_server( $APP, qw(--hold --workers 1 --queue-timeout 1) );
+    my $gone   = ws('/log');
+    my @others = map { $server->connect } 1 .. 2;
+    $others[0]->send( request('GET /sleep') );
+    $server->wait_busy( 1, qr{GET /sleep} );
+    $gone->close;
+    ok $server->wait_log( qr{event /log DISCONNECT}, 20 ), 'the end is told again after --queue-timeout';
+    is $others[0]->response->status,                             200, 'the request before';
+    is scalar( () = $server->log =~ /event \/log DISCONNECT/g ), 1,   'once';
+    $server->stop;
+};
+
+subtest 'a message that has come in parts' => sub {
+    $server = start_server( $APP, qw(--hold --workers 1) );
+    my @all = map { ws('/echo') } 1 .. 280;
+    for my $ws (@all) {
+        $ws->text( 'x' x 1_040_000 );
+        is length $ws->next(20), 1_040_005, 'is answered' or last;
+    }
+    $all[0]->text('y');
+    is $all[0]->next,    'text y',  'and takes no memory then: nobody is closed for it';
+    is $all[1]->next(0), 'timeout', 'nor another one';
+    $server->stop;
+};
+
+subtest 'a client that is not read for long' => sub {
+    $server = start_server( $APP, qw(--hold --workers 1 --websocket-ping 1 --websocket-max-message 1000) );
+    my $ws = ws('/echo');
+    $ws->text('slower');
+    $server->wait_busy(1);
+    $ws->text( 'x' x 900 ) for 1 .. 3;
+    my @got = grep { !/\Aping/ } map { $ws->next(10) } 1 .. 8;
+    is $got[0], 'text slower', 'is not taken for silent' or diag "@got";
     $server->stop;
 };
 

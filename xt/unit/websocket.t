@@ -57,6 +57,15 @@ sub ask {
 
 is ref $chat->to_app, 'CODE', 'an application';
 
+subtest 'the end behind a message whose handler closes' => sub {
+    ask( $chat,
+        event( TEXT => 'close' ) . event( TEXT => 'more' ) . event( CLOSE => pack 'n a*', 1001, 'off' ) );
+    is "@called", 'text close close 1001 off', 'is told, what comes before it is not';
+    my ( $status, $body ) = ask( $chat, event( TEXT => 'close' ) . event('DISCONNECT') );
+    is "@called", 'text close disconnect',                    'so is a disconnection';
+    is $body,     event( CLOSE => pack 'n a*', 4001, 'bye' ), 'the answer is that of the handler';
+};
+
 subtest 'a connection' => sub {
     is_deeply [ ask( $chat, event('OPEN') ) ],
         [

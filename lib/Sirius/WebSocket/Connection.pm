@@ -50,6 +50,8 @@ sub env { return shift->{env} }
 
 sub id { return shift->{env}{HTTP_CONNECTION_ID} }
 
+sub is_closing { return shift->{closing} }
+
 sub is_over {
     my $self = shift;
     return $self->{closing} || $self->{rejected} || $self->{is_opening} && !$self->{accepted} ? 1 : 0;
@@ -270,7 +272,7 @@ refused.
 Closes the connection with a code of RFC 6455 or one from 3000 to 4999, and a reason of at most 123 bytes. What comes after that
 is not sent, and no handler is called for further events.
 
-=head2 close_back, is_over, new, pong, response
+=head2 close_back, is_closing, is_over, new, pong, response
 
 For L<Sirius::WebSocket>.
 
