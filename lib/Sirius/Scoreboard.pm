@@ -110,8 +110,11 @@ sub _beside {
 sub _expiring {
     my $told = shift;
     return [
-        map  { +{ expires => _number( $_->{expires} ), name => $_->{name} } }
-        grep { ref eq 'HASH' && defined $_->{name} && !ref $_->{name} } ref $told eq 'ARRAY' ? @$told : ()
+        map {
+            utf8::downgrade( my $name = $_->{name}, 1 );
+            +{ expires => _number( $_->{expires} ), name => $name }
+            }
+            grep { ref eq 'HASH' && defined $_->{name} && !ref $_->{name} } ref $told eq 'ARRAY' ? @$told : ()
     ];
 }
 

@@ -74,8 +74,9 @@ sub check_tmpdir {
     }
     my $error = "$!";
     Sirius::Log->warn( "cannot create temporary files in $dir: $error: requests with a body of more than "
-            . Sirius::Config::Usage->bytes( $conf->{body_memory} )
-            . ' bytes are answered with 500; make it writable, or set --tmpdir to another directory' );
+            . $conf->{body_memory}
+            . ' bytes are answered with 500, and slow clients lose their responses; make it writable, or set --tmpdir to another directory'
+    );
     return;
 }
 

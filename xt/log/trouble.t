@@ -222,7 +222,7 @@ subtest 'a folder for temporary files that cannot be written from the start' => 
             ],
         );
         like $server->log,
-            qr{^\[sirius \d+\] warn: cannot create temporary files in \Q$dir\E/ro: Read-only file system: requests with a body of more than 10 bytes are answered with 500; .*--tmpdir to another directory$}m,
+            qr{^\[sirius \d+\] warn: cannot create temporary files in \Q$dir\E/ro: Read-only file system: requests with a body of more than 10 bytes are answered with 500, and slow clients lose their responses; .*--tmpdir to another directory$}m,
             "--workers $workers: the log warns";
         is $server->ask( 'POST /', \( 'x' x 100 ) )->status, 500, 'as it happens';
         is $server->ask('GET /')->status,                    200, 'all else is served';

@@ -56,6 +56,7 @@ subtest 'what is wrong' => sub {
         [ 'GET /./b=2'              => qr/contains an empty name/ ],
         [ '/a=2,wait=3'             => qr/'wait=3' is not an option of a lane: use queue, timeout/ ],
         [ '/a=2,'                   => qr/'' is not an option of a lane/ ],
+        [ '/a=2,timeout=-5'         => qr/timeout=-5 is negative/ ],
         [ '/a=2,queue'              => qr/queue needs a number of requests/ ],
         [ '/a=2,queue=x'            => qr/queue needs a number of requests/ ],
         [ '/a=2,timeout=soon'       => qr/timeout needs a time/ ],

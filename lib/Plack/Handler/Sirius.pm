@@ -6,6 +6,7 @@ use warnings;
 use Sirius::App::Overrides;    # first: under plackup the application is loaded already
 use Errno qw(EMFILE);
 use Sirius;
+use Sirius::Config::Lane;
 use Sirius::Log::Access;
 use Sirius::Admin::Port;
 use Sirius::Dev::Frames;
@@ -61,7 +62,7 @@ sub run {
 sub _check_file_size {
     my $conf  = shift;
     my $limit = Sirius::OS::Limits->file_size;
-    my $least = SLOT * ( $conf->{max_queue} + SPARE );
+    my $least = SLOT * ( $conf->{max_queue} + Sirius::Config::Lane->queues($conf) + SPARE );
     return if $limit < 0 || $limit >= $least;
     $SIG{XFSZ} = 'IGNORE';    ## no critic (RequireLocalizedPunctuationVars)
     return Sirius::Log->fail(

@@ -173,6 +173,9 @@ sub start {
     return;
 }
 
+# Of the server, also when this program has taken its place
+sub started { return shift->{started} }
+
 sub state {
     my $self = shift;
     return {
@@ -438,6 +441,10 @@ C<alerts>, C<conf>, C<loop>, C<privileges>, C<reaper> and C<scoreboard> of the s
 subs, C<announced> tells whether the server has started; C<fallback> returns a program for the edge if the installed one does not start, C<trusted> one
 to start with if the installed one has failed already;
 C<memory_of> returns the private bytes of each worker, by its PID; C<is_ours>, whether a PID is of a process that descends from this one.
+
+=head2 started
+
+When the server was started, in seconds since 1970.
 
 =head2 state
 

@@ -64,7 +64,7 @@ sub _end_if_orphaned {
     my $times = 0;
     return sub {
         vec( my $read = '', fileno $lifeline, 1 ) = 1;
-        return if !select $read, undef, undef, 0;    # nothing is ever written to it
+        return if 1 > select $read, undef, undef, 0;    # nothing is ever written to it
         return if $times++ < 1;
         return { $worker->handlers }->{TERM}->('TERM');
     };

@@ -40,12 +40,14 @@ sub env {
     $path =~ s/%([[:xdigit:]]{2})/chr hex $1/ge;
     open my $input, '<', \( my $content = '' ) or die "psgi.input: $!\n";    ## no critic (RequireBriefOpen)
     my $listener = $self->{listener};
-    my $id       = join '-', 'warm-up', POSIX::getpid(), ++$ids;
+    $scheme = defined $scheme ? lc $scheme : $listener->is_tls ? 'https' : 'http';
+    my $id = join '-', 'warm-up', POSIX::getpid(), ++$ids;
     return {
-        HTTP_ACCEPT              => '*/*',
-        HTTP_HOST                => defined $host ? $host : $self->_host,
-        HTTP_USER_AGENT          => 'Sirius/' . Sirius->VERSION . ' (warm-up)',
-        HTTP_X_REQUEST_ID        => $id,
+        HTTP_ACCEPT       => '*/*',
+        HTTP_HOST         => defined $host ? $host : $self->_host,
+        HTTP_USER_AGENT   => 'Sirius/' . Sirius->VERSION . ' (warm-up)',
+        HTTP_X_REQUEST_ID => $id,
+        $scheme eq 'https' ? ( HTTPS => 'on' ) : (),
         PATH_INFO                => $path,
         QUERY_STRING             => defined $query ? $query : '',
         REMOTE_ADDR              => '127.0.0.1',
@@ -64,7 +66,7 @@ sub env {
         'psgi.nonblocking'       => 0,
         'psgi.run_once'          => 0,
         'psgi.streaming'         => 1,
-        'psgi.url_scheme'        => defined $scheme ? lc $scheme : 'http',
+        'psgi.url_scheme'        => $scheme,
         'psgi.version'           => [ 1, 1 ],
         'psgix.cleanup'          => 1,
         'psgix.cleanup.handlers' => [],
@@ -198,7 +200,9 @@ sub _exit_child {
 
 sub _host {
     my $listener = shift->{listener};
-    return $listener->name . ( $listener->is_unix || $listener->port == 80 ? '' : q(:) . $listener->port );
+    my $usual    = $listener->is_tls ? 443 : 80;
+    return $listener->name
+        . ( $listener->is_unix || $listener->port == $usual ? '' : q(:) . $listener->port );
 }
 
 # Values that are references, such as a body, have been used up

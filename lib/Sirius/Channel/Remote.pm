@@ -27,6 +27,7 @@ sub new {
     s/%([0-9A-Fa-f]{2})/chr hex $1/eg for values %query;
     my $key = $query{key};
     $key = decode_base64($key) if defined $key && $key =~ s/\Abase64://;
+    die "GRIP_URL '$address': the key is empty, or not base64\n" if defined $key && $key eq q();
     return bless {
         http   => HTTP::Tiny->new( agent => 'Sirius', keep_alive => 1, timeout => PATIENCE ),
         issuer => $query{iss},

@@ -100,6 +100,7 @@ sub _timeout {
     my $value   = shift;
     my $seconds = Sirius::Base::Text->seconds($value)
         // die "timeout needs a time, such as timeout=60 or timeout=5m; 0: no limit\n";
+    die "timeout=$value is negative\n"                        if $seconds < 0;
     die "timeout=$value is too large: the maximum is $WEEK\n" if $seconds > $WEEK;
     return $seconds;
 }

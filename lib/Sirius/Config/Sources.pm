@@ -143,9 +143,11 @@ sub _file {
     Sirius::Config::Options->fail( "--config $path: the path contains a NUL byte", $from ) if $path =~ /\0/;
     open my $fh, '<', $path or Sirius::Config::Options->fail( "--config $path: $!", $from );
     Sirius::Config::Options->fail( "--config $path: is a directory", $from ) if -d $fh;
+    local $/ = "\n";
     my @lines = readline $fh;
     close $fh or Sirius::Config::Options->fail( "--config $path: $!", $from );
     my ( %layer, %seen );
+
     for my $number ( 1 .. @lines ) {
         my ( $text, $where ) = ( $lines[ $number - 1 ], "$path, line $number" );
         $text =~ s/\A\xef\xbb\xbf//;

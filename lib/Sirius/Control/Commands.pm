@@ -112,8 +112,8 @@ sub _figures {
         host      => Sys::Hostname::hostname(),
         listeners => [ map { $_->url } @{ $self->{listeners} } ],
         pid       => $$,
-        started   => $^T,
-        uptime    => time - $^T,
+        started   => $self->{started},
+        uptime    => time - $self->{started},
         version   => Sirius->VERSION,
     );
     return $reply->( { ok => 1, status => { %$snapshot, %about } } );
@@ -293,7 +293,8 @@ Answers when the old generations are gone.
 
   my $commands = Sirius::Control::Commands->new( $supervisor, %parts );
 
-C<companions>, C<edge>, C<generations> (L<Sirius::Process::Reload>), C<listeners> and C<scoreboard> of the server.
+C<companions>, C<edge>, C<generations> (L<Sirius::Process::Reload>), C<listeners> and C<scoreboard> of the server; C<started>: when it
+was, in seconds since 1970.
 
 =head2 pending
 

@@ -50,6 +50,7 @@ sub lines {
     my ( $class, $file, $at, $around ) = @_;
     my @lines;
     open my $fh, '<:raw', $file or return;
+    local $/ = "\n";
     while ( my $line = readline $fh ) {
         last if $. > $at + $around;
         next if $. < $at - $around;

@@ -90,13 +90,16 @@ sub new {
     my $inotify = delete $self->{scan} ? undef : $self->_inotify;
     my $all     = $self->{files}->folders;
     if ( !$all ) {
+        my @of_app = map { dirname($_) } grep {defined} $self->{files}{app};
         $self->{say}->(
             sprintf 'there are more than %d folders below %s: only those of loaded files are watched; '
                 . 'name others with --watch',
             Sirius::Dev::Files->FOLDERS_MAX,
-            dirname( $self->{files}{app} )
+            join ', ',
+            @of_app,
+            @{ $self->{files}{trees} || [] }
         );
-        $all = [ @{ $self->{files}{flat} }, dirname( $self->{files}{app} ) ];
+        $all = [ @{ $self->{files}{flat} }, @of_app ];
     }
     my ($remote)
         = $inotify ? grep {defined} map { Sirius::OS::Mounts->remote($_) } @$all ? $all->[0] : () : ();

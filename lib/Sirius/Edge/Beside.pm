@@ -22,7 +22,7 @@ sub gone {
     my $fd   = $self->{pidfd};
     return 1 if !defined $fd;
     vec( my $read = '', fileno $fd, 1 ) = 1;
-    return select $read, undef, undef, 0;
+    return 0 < select $read, undef, undef, 0;    # not so when a signal interrupts it
 }
 
 # Whether another one could read the private keys only with rights that this process has given up

@@ -86,7 +86,7 @@ sub stop {
 
     # A command that waits for its next try may have lines to read
     vec( my $ready = '', fileno $read, 1 ) = 1;
-    $self->_start if !$self->_runs && select $ready, undef, undef, 0;
+    $self->_start if !$self->_runs && 0 < select $ready, undef, undef, 0;
     close $_ for delete @{$self}{qw(read write)};    # closes the handles for everybody who holds them
     $seconds = GRACE if !defined $seconds;
     my ( $soon, $command ) = ( min( $seconds, SOON ), "--access-log: '$self->{command}'" );

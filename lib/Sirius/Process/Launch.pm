@@ -43,7 +43,8 @@ sub here {
         Sirius::OS::Child->end_with($parent);
         exit Sirius::Process::Pool->new( $self->{forked}->(), number => $number, supervisor => $report )->run;
     };
-    my $child = Sirius::OS::Child->fork($code) or Sirius::Log->fail("cannot fork: $!");
+    my $child = Sirius::OS::Child->fork($code)
+        or Sirius::Log->fail( 'cannot fork: ' . Sirius::OS::Child->failure );
     return Sirius::Process::Generation->new( $child, number => $number, news => $news );
 }
 
@@ -76,7 +77,7 @@ sub program {
         };
         Sirius::Log->pass("sirius: $@");
     };
-    my $child = Sirius::OS::Child->fork($code) or die "cannot fork: $!\n";
+    my $child = Sirius::OS::Child->fork($code) or die 'cannot fork: ' . Sirius::OS::Child->failure . "\n";
     return Sirius::Process::Generation->new(
         $child,
         number => $number,

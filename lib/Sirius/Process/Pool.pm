@@ -283,7 +283,7 @@ sub _edges {
 sub _ended {
     my $fh = shift;
     vec( my $read = '', fileno $fh, 1 ) = 1;
-    return select $read, undef, undef, 0;
+    return 0 < select $read, undef, undef, 0;    # not so when a signal interrupts it
 }
 
 # When the whole server stops, the edge still has requests, and ends the workers when it is done with them
@@ -312,8 +312,8 @@ sub _hear {
     $self->{loop}->read( $self->{supervisor}, \$self->{told} );
     my $whole = $self->{told} =~ s/\A(.*\n)//s ? $1 : '';
     $self->{companions} = [ grep { $_ > 1 } split q( ), $1 ] while $whole =~ s/^0 companions([ \d]*)\n//m;
-    while ( $self->{heard} =~ s/\A(\d+) (\S+) ?([^\n]*)\n// || $whole =~ s/\A(\d+) (\S+) ?([^\n]*)\n// ) {
-        my ( $pid, $what, $why ) = ( $1, $2, $3 );
+    while ( $self->{heard} =~ s/\A([^\n]*)\n// || $whole =~ s/\A([^\n]*)\n// ) {
+        my ( $pid, $what, $why ) = $1 =~ /\A(\d+) (\S+) ?(.*)\z/ or next;
         my $worker = $self->{workers}{$pid} or next;
         $worker->heard( $what, $why );
         my $code = $HEARS{$what} or next;

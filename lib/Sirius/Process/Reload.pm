@@ -19,11 +19,12 @@ use Sirius::OS::Reaper;
 use Sirius::Process::SlowLog;
 
 use constant {
-    SAID_MAX => 2000,    # characters of the output of a failed generation that are shown
-    UNKNOWN  => 5,       # assumed seconds of loading, before the first time is known
-    ALL_HEAR => 0.25,    # seconds between a signal that has ended a generation and the start of the next one
-    DEPTH    => 4,       # processes between the supervisor and a worker that it does not know, at most
-    LATE     => 2,       # seconds a generation has to end, in addition to the time its workers have
+    ERROR_MAX => 1000,    # characters of its error that are told to other processes
+    SAID_MAX  => 2000,    # characters of the output of a failed generation that are shown
+    UNKNOWN   => 5,       # assumed seconds of loading, before the first time is known
+    ALL_HEAR  => 0.25,    # seconds between a signal that has ended a generation and the start of the next one
+    DEPTH     => 4,       # processes between the supervisor and a worker that it does not know, at most
+    LATE      => 2,       # seconds a generation has to end, in addition to the time its workers have
 };
 
 my $JSON = JSON::PP->new->canonical->ascii->allow_nonref;
@@ -156,6 +157,7 @@ sub publish {
     if ( my $last = $self->{last_reload} ) {
         $news{last} = { map { $_ => $last->{$_} } grep { defined $last->{$_} } qw(at error ok seconds text) };
         $said       = defined $last->{said} ? substr $last->{said}, 0, SAID_MAX : '';
+        defined and $_ = substr $_, 0, ERROR_MAX for @{ $news{last} }{qw(error text)};
     }
     while (1) {
         $news{last}{said} = $said if $news{last} && length $said;

@@ -3,6 +3,7 @@ package Sirius::Process::Single;
 use strict;
 use warnings;
 
+use List::Util   qw(min);
 use Scalar::Util qw(weaken);
 use Sirius::App::WarmUp;
 use Sirius::Base::Backoff;
@@ -159,7 +160,7 @@ sub _start_edge {
         my $delay = $self->{backoff}->failed;
         Sirius::Log->error( sprintf 'edge %d never became ready; next attempt in %g s', $edge->pid, $delay );
         my $end = now() + $delay;
-        sleep $end - now() while !$stopped->() && $end > now();
+        sleep min 0.5, $end - now() while !$stopped->() && $end > now();    # a signal may come just before
     }
     $self->{backoff}->ready;
     return $self->_stop_edge;

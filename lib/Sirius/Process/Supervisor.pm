@@ -60,7 +60,7 @@ sub announce {
                 server_software => $program,
             );
             my $call  = sub { _call_ready( $ready, %about ) };
-            my $error = $self->{theirs} ? $self->{theirs}->lend($call) : $call->() && undef;
+            my $error = $self->{theirs} ? $self->{theirs}->lend($call) : eval { $call->(); 1 } ? undef : $@;
             Sirius::Log->note( 'the server_ready callback died: ' . $error =~ s/\s+\z//r ) if defined $error;
             next;
         }
@@ -369,6 +369,7 @@ sub _equip {
         $self,
         ( map { $_ => $self->{$_} } qw(companions conf edge listeners scoreboard) ),
         generations => $self->{reload},
+        started     => $self->{admin}->started,
     );
     return;
 }

@@ -107,6 +107,7 @@ sub _wait {
     my ( $news, $child, $show ) = @_;
     Sirius::OS::Signals->let_go;    # Ctrl-C ends the command
     waitpid $child, 0;
+    local $/ = "\n";
     my $status = readline $news;
     my $exit   = defined $status && $status =~ /\A(\d+)\n\z/ ? $1 : 1;
     $show->() if $show && $exit;

@@ -14,7 +14,8 @@ sub holder {
     my ( $class, $path ) = @_;
     sysopen my $fh, $path, O_RDONLY | O_NONBLOCK or return;    # a FIFO would be waited for
     my $locked = -f $fh && !flock( $fh, LOCK_SH | LOCK_NB ) && $! == EWOULDBLOCK;
-    my $text   = $locked ? readline $fh : undef;
+    local $/ = "\n";
+    my $text = $locked ? readline $fh : undef;
     close $fh;
     return defined $text && $text =~ /\A\s*(\d+)\s*\z/ ? $1 : undef;
 }

@@ -8,6 +8,7 @@ use IO::Socket::UNIX;
 use JSON::PP    ();
 use POSIX       ();
 use Time::HiRes qw(sleep time);
+use Sirius::Control::Client;
 use Sirius::Control::Place;
 use Sirius::Control::Server;
 use Sirius::Test;
@@ -361,8 +362,15 @@ subtest 'reload without --wait' => sub {
     ok until_true( 30, sub { $server->ask('GET /')->body eq 'five' } ), 'it comes';
 };
 
+# When the server was started, as sirius top has it
+sub started {
+    my ($answer) = Sirius::Control::Client->new( $control, 10 )->ask( { command => 'figures' } );
+    return $answer->{status}{started};
+}
+
 subtest 'No request is lost while the supervisor becomes a new program' => sub {
     my ( %got, $number );
+    my $started = started();
     for ( 1 .. 2 ) {
         is + ( ctl_here('reload') )[0], 0, 'reload';
         my $until = time + 4;
@@ -382,6 +390,7 @@ subtest 'No request is lost while the supervisor becomes a new program' => sub {
     }
     is_deeply [ keys %got ], ['status'], 'all are answered' or diag explain \%got;
     cmp_ok $number, '>', 5, 'there were new generations';
+    is started(), $started, 'since the same time';
 };
 
 subtest 'workers' => sub {

@@ -139,6 +139,7 @@ subtest 'Host and scheme' => sub {
     my %env    = Sirius::Test::Server::slurp("$dir/env") =~ /^([^=\n]+)=(.*)$/mg;
     is_deeply [ @env{qw(HTTP_HOST psgi.url_scheme PATH_INFO SERVER_PORT)} ],
         [ 'shop.example:8443', 'https', '/env2', $port ], 'of a URL';
+    is $env{HTTPS}, 'on', 'which some applications look at';
     like $env{HTTP_USER_AGENT}, qr{\ASirius/[\d.]+ \(warm-up\)\z}, 'the user agent';
     $server->stop;
 

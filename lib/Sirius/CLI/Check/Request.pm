@@ -56,10 +56,11 @@ sub _delayed {
 # As the server makes it for a client on this machine
 sub _env {
     my $self  = shift;
-    my $tcp   = first { $_->{port} } map { Sirius::Config::Address->parse($_) } @{ $self->{conf}{listen} };
-    my $port  = $tcp ? $tcp->{port} : 80;
+    my $tcp   = first { Sirius::Config::Address->parse($_)->{port} } @{ $self->{conf}{listen} };
+    my $port  = defined $tcp ? Sirius::Config::Address->parse($tcp)->{port} : 80;
     my $where = Plack::Util::inline_object(
-        is_unix => sub { !$tcp },
+        is_tls  => sub { defined $tcp && Sirius::Config::Address->is_tls($tcp) },
+        is_unix => sub { !defined $tcp },
         name    => sub {'localhost'},
         port    => sub {$port},
     );
