@@ -19,14 +19,9 @@ static sr_response_error add_id(sr_engine *e, sr_exchange *x, sr_response *r, sr
     return sr_response_field(r, out, e->config.id_field, sr_identity(e, x, made));
 }
 
-sr_response_error sr_extra_fields(sr_engine *e, sr_exchange *x, sr_response *r, const sr_head *h,
-                                  sr_buffer *out)
+sr_response_error sr_extra_options(sr_engine *e, sr_exchange *x, sr_response *r, sr_bytes fields,
+                                   sr_buffer *out)
 {
-    sr_response_error err = sr_response_fields(r, out, h->fields);
-    if (!err && h->app_length != SR_LENGTH_UNKNOWN && h->app_length > INT64_MAX)
-        err = SR_RESPONSE_BAD_LENGTH;
-    r->app_length = h->app_length;
-    if (!err)
-        err = add_hsts(e, x->conn, r, out);
-    return err || !e->config.id_field.len ? err : add_id(e, x, r, h->fields, out);
+    sr_response_error err = add_hsts(e, x->conn, r, out);
+    return err || !e->config.id_field.len ? err : add_id(e, x, r, fields, out);
 }

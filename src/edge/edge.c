@@ -622,14 +622,25 @@ static int live_timeout(const sr_edge *ed, int ms)
     return live >= 0 && (ms < 0 || live < ms) ? live : ms;
 }
 
+/* `first`, or what an edge that ends has to do sooner. */
+static int64_t end_at(const sr_edge *ed, int64_t first)
+{
+    const sr_engine *e = ed->engine;
+    int64_t heir = e->retiring ? sr_heir_at(ed) : INT64_MAX;
+    int64_t tunnels = e->draining && e->tunnels_until ? e->tunnels_until : INT64_MAX;
+    first = heir < first ? heir : first;
+    return tunnels < first ? tunnels : first;
+}
+
 static int patience(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     if (!sr_link_alone(&e->intake.buffered) || !sr_link_alone(&e->due) ||
         sr_handshake_waits(&e->handshakes) || sr_leased_waits(&e->leased))
         return 0;
-    if (e->draining ? sr_stop_done(ed) /* the last one was closed when its frames were sent, */
-                    : e->retiring && sr_heir_done(ed)) /* or by a time limit */
+    bool ends = e->draining | e->retiring;
+    /* the last connection was closed when its frames were sent, or by a time limit */
+    if (ends && (e->draining ? sr_stop_done(ed) : sr_heir_done(ed)))
         return 0;
     int ms = sr_deadlines_timeout(e);
     if (ed->live)
@@ -638,14 +649,10 @@ static int patience(sr_edge *ed)
     int64_t end = ed->stop.end_at ? ed->stop.end_at : INT64_MAX;
     int64_t first = abandoned < mend ? abandoned : mend;
     first = first < end ? first : end;
-    int64_t heir = e->retiring ? sr_heir_at(ed) : INT64_MAX;
-    if (heir < first)
-        first = heir;
-    if (e->draining && e->tunnels_until && e->tunnels_until < first)
-        first = e->tunnels_until;
-    int64_t parting = sr_partings_at(e);
-    if (parting < first)
-        first = parting;
+    if (ends)
+        first = end_at(ed, first);
+    if (!sr_link_alone(&e->partings) && sr_partings_at(e) < first)
+        first = sr_partings_at(e);
     if (ed->lobby.resume_at && ed->lobby.resume_at < first)
         first = ed->lobby.resume_at;
     if (ed->lines_resume_at && ed->lines_resume_at < first)
@@ -704,7 +711,8 @@ bool sr_edge_step(sr_edge *ed, bool wait)
         sr_crew_resume_lobby(ed);
     if (e->listeners.again)
         sr_capacity_resume(e);
-    sr_partings_expire(e);
+    if (!sr_link_alone(&e->partings))
+        sr_partings_expire(e);
     if (e->draining) {
         if (sr_stop_step(ed))
             return false;

@@ -247,7 +247,7 @@ enum { PREFACE = sizeof preface - 1 };
 /* Whether it begins as the preface does, or with all of it. */
 static bool is_preface(const sr_engine *e, const sr_conn *c, sr_bytes view)
 {
-    return e->listeners.at[c->listener].is_h2c && !c->requests &&
+    return !c->requests && e->listeners.at[c->listener].is_h2c &&
            memcmp(view.at, preface, view.len < PREFACE ? view.len : PREFACE) == 0;
 }
 
