@@ -95,6 +95,7 @@ bool sr_live_publish(sr_live *live, sr_bytes packed)
         sr_counters_add(&counters->unpublished, 1);
         if (c) {
             c->lost = true; /* the next one tells those who ask */
+            c->last_at = sr_live_second(live);
             sr_channel_remember(c, item.id);
             sr_channel_unused(live, c);
         }
@@ -110,7 +111,8 @@ bool sr_live_publish(sr_live *live, sr_bytes packed)
     sr_link_init(&p->link);
     sr_link_init(&p->cursor);
     sr_channel_used(live, c);
-    c->lost = c->doubted = false;
+    c->lost = false;
+    c->last_at = sr_live_second(live);
     if (item.id.len)
         sr_channel_remember(c, p->item.id);
     if (sr_link_alone(&c->publications))

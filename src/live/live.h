@@ -10,9 +10,8 @@
  *
  * A channel is there while it has subscribers or publications, and for SR_LIVE_REMEMBERS afterwards if its last publication had an
  * id: an application that read its data before that publication, and subscribes after it, says so by prev-id, and is told. What a
- * subscriber says binds nobody else. The first whose prev-id is another one comes again; by then the channel is in doubt, as what was
- * published out of order is not what the application has as its last: a subscriber is believed until the next publication, whose
- * prev-id has to be what he has said.
+ * subscriber says binds nobody else. After SR_LIVE_REMEMBERS it is believed even if it says another id, as what was published out of order
+ * is not what the application has as its last; then the prev-id of the next publication has to be what it has said.
  *
  * Owner: the edge. One thread. Failure: without memory nobody subscribes, or a publication is dropped and counted.
  */
@@ -100,9 +99,9 @@ struct sr_channel {
     uint64_t messages;    /* published while it is there */
     uint32_t forget;      /* second at which it is not remembered any more */
     uint8_t last_len, name_len;
-    bool lost;    /* since its last publication, one was dropped for lack of room */
-    bool doubted; /* likewise, somebody has said that it is not the last one */
-    char *last;   /* id of its last publication; owned; NULL: it had none */
+    bool lost;        /* since its last publication, one was dropped for lack of room */
+    uint32_t last_at; /* second of its last publication */
+    char *last;       /* id of its last publication; owned; NULL: it had none */
     char name[];
 };
 

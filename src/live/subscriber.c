@@ -91,11 +91,10 @@ sr_subscribed sr_subscribe(sr_live *live, sr_subscriber *s, const sr_wanted *wan
     sr_link_append(&c->subscriptions, &sub->link);
     s->subscriptions = sub;
     c->n++;
-    if (!wanted->prev_id.len || wanted->moved || !c->last || c->doubted ||
-        sr_bytes_equal(sr_channel_last(c), wanted->prev_id))
-        return SR_SUBSCRIBED;
-    c->doubted = true;
-    return SR_SUBSCRIBED_LATE;
+    bool fits = !wanted->prev_id.len || wanted->moved || !c->last ||
+                sr_bytes_equal(sr_channel_last(c), wanted->prev_id) ||
+                sr_live_second(live) - c->last_at > SR_LIVE_REMEMBERS;
+    return fits ? SR_SUBSCRIBED : SR_SUBSCRIBED_LATE;
 }
 
 bool sr_subscription_skips(const sr_subscription *sub, const sr_item_view *item)

@@ -90,7 +90,10 @@ typedef struct sr_websocket {
         broken; /* code for a rule that the client has broken, or an end of the server, to be sent after the answers still owed to it; 0: none */
     uint16_t code;     /* with which the client has closed */
     uint32_t n_events; /* in `events` */
-    uint32_t since;    /* second since which it keeps bytes of messages */
+    size_t
+        end_at; /* bytes of `events` before the end of it, which is a request of its own; 0: there are none */
+    size_t asked;   /* bytes of `events` that the errand has */
+    uint32_t since; /* second since which it keeps bytes of messages */
     uint32_t
         window; /* second at which --body-timeout of a message that is not complete has begun; 0: there is none */
     uint64_t got;              /* bytes of the client since then */

@@ -59,7 +59,7 @@ static void answered(sr_websocket *ws)
     }
     if (!ws->carrier) { /* what it answers is for nobody, but if it has accepted, it is told of the end */
         if (opening && ws->accepted)
-            sr_wsevent_add(&ws->events, SR_WSEVENT_DISCONNECT, sr_bytes_of("", 0));
+            sr_wscarrier_tell_end(ws);
         return;
     }
     if (!wrong && valid)
@@ -208,7 +208,8 @@ static void refuse(sr_engine *e, sr_exchange *errand, int status, sr_refusal why
     if (!opening && !passes(ws)) {
         sr_counters_add(&e->row->counters.refused[why], 1);
         bool untold =
-            status == 503 && ws->told; /* the end was among the events of which no worker has heard */
+            status == 503 && ws->told &&
+            !sr_buffer_len(&ws->events); /* the end was among the events of which no worker has heard */
         ws->told = ws->told && !untold;
         if (untold && !ws->carrier) {
             sr_wscarrier_tell_end(ws);
@@ -232,8 +233,12 @@ static void taken(sr_engine *e, sr_exchange *errand)
     sr_websocket *ws = of(errand);
     (void)e;
     ws->entering = false;
-    sr_buffer_free(&ws->events);
+    if (ws->end_at)
+        sr_buffer_take(&ws->events, ws->asked);
+    else
+        sr_buffer_free(&ws->events);
     ws->n_events = 0;
+    ws->end_at = 0;
     sr_websocket_count(ws);
 }
 

@@ -12,6 +12,7 @@ static void fail(sr_websocket *ws)
 {
     sr_buffer_free(&ws->events);
     ws->n_events = 0;
+    ws->end_at = 0;
     ws->told = true;
     if (ws->carrier)
         sr_wscarrier_fail(ws, SR_CLOSE_ERROR, sr_bytes_of("", 0));
@@ -27,7 +28,7 @@ static bool make(sr_websocket *ws, sr_buffer *text, sr_request *r)
                                       SR_REQUEST_FIELDS_MAX, true};
     sr_buffer_reset(text);
     if (!sr_buffer_add_bytes(text, sr_buffer_bytes(&ws->head)) ||
-        !sr_eventhead_end(text, sr_buffer_bytes(&ws->meta), sr_buffer_len(&ws->events)))
+        !sr_eventhead_end(text, sr_buffer_bytes(&ws->meta), ws->asked))
         return false;
     sr_request_init(r);
     if (sr_request_feed(r, &limits, sr_buffer_at(text), sr_buffer_len(text)) != SR_PARSE_DONE)
@@ -42,6 +43,8 @@ void sr_wsask(sr_websocket *ws)
     sr_websockets *all = ws->all;
     sr_engine *e = all->engine;
     sr_request *r = &e->intake.request;
+    /* What is before its end may fail, and the application has to hear of that all the same. */
+    ws->asked = ws->end_at ? ws->end_at : sr_buffer_len(&ws->events);
     sr_exchange *x = make(ws, &all->text, r) ? sr_errand_new(e, &ws->client, &sr_wsanswer) : NULL;
     if (!x) {
         fail(ws);
@@ -50,7 +53,7 @@ void sr_wsask(sr_websocket *ws)
     x->held = ws;
     ws->errand = x;
     ws->entering = true;
-    sr_bytes body = sr_buffer_bytes(&ws->events);
+    sr_bytes body = sr_bytes_of(sr_buffer_at(&ws->events), ws->asked);
     sr_task task = {.exchange = x,
                     .request = r,
                     .base = sr_buffer_at(&all->text),

@@ -51,6 +51,7 @@ void sr_websocket_forget_events(sr_websocket *ws)
 {
     sr_buffer_free(&ws->events);
     ws->n_events = 0;
+    ws->end_at = 0;
     ws->told = false; /* what told the application of the end may be among them */
     sr_websocket_count(ws);
 }
@@ -61,7 +62,10 @@ void sr_wscarrier_tell_end(sr_websocket *ws)
 {
     if (ws->told || !ws->accepted || ws->detached)
         return;
+    size_t before = sr_buffer_len(&ws->events);
     ws->told = sr_wsevent_add(&ws->events, SR_WSEVENT_DISCONNECT, sr_bytes_of("", 0));
+    if (ws->told)
+        ws->end_at = before;
 }
 
 void sr_wscarrier_over(sr_websocket *ws)

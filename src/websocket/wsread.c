@@ -69,9 +69,12 @@ static bool closed(sr_websocket *ws)
     if (f->bytes.len)
         memcpy(code + 2, f->bytes.at, f->bytes.len);
     bool tells = ws->accepted && !ws->detached && !ws->told;
+    size_t before = sr_buffer_len(&ws->events);
     if (!add(ws, SR_WSEVENT_CLOSE, sr_bytes_of((char *)code, has_code ? 2 + f->bytes.len : 0)))
         return false;
     ws->told = ws->told || tells;
+    if (tells)
+        ws->end_at = before;
     if (ws->state == SR_WEBSOCKET_CLOSING) {
         sr_wscarrier_finish(ws);
         return false;

@@ -200,8 +200,15 @@ static void gaps(sr_live *live)
     begin(live, &c, "c");
     ok(join(live, &c, "x", "6") == SR_SUBSCRIBED, "and is right");
     begin(live, &b, "b");
+    ok(join(live, &b, "x", "7") == SR_SUBSCRIBED_LATE, "another one is not");
+    sr_subscriber_end(live, &b.subscriber);
+    begin(live, &b, "b");
+    ok(join(live, &b, "x", "7") == SR_SUBSCRIBED_LATE, "nor the next");
+    sr_subscriber_end(live, &b.subscriber);
+    engine.now += (SR_LIVE_REMEMBERS + 1) * SR_SECOND;
+    begin(live, &b, "b");
     ok(join(live, &b, "x", "7") == SR_SUBSCRIBED,
-       "one that comes again is believed: what was published last may not be the newest");
+       "for a minute, as what was published last may not be the newest");
     publish(live, "x", "8", "7", "8");
     saw(live, "c:gap b:gap ", "but the channel has missed one");
     begin(live, &a, "a");

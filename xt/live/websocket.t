@@ -286,6 +286,14 @@ subtest 'what only the server says' => sub {
     unlike $ws->next, qr/root|forged|GRIP_SIG/, 'and in events';
 };
 
+subtest 'the end behind a message whose handler dies' => sub {
+    my $ws = ws('/log-end');
+    $ws->put( $ws->frame( text => 'die' ) . $ws->frame( close => pack 'n', 1000 ) );
+    $ws->all;
+    ok $server->wait_log(qr{^event /log-end TEXT 3\|die\|$}m), 'the message';
+    ok $server->wait_log(qr{^event /log-end CLOSE 2\|}m),      'and the end, in a request of its own';
+};
+
 subtest 'fields that the server adds' => sub {
     my $ws = ws('/echo');
     is scalar( () = $ws->head =~ /^(?:Date|Server|X-Id): \S.*\r$/mg ), 3,

@@ -127,6 +127,20 @@ subtest 'a message and an end that no worker has heard of' => sub {
     ok $server->wait_log( qr{event /log DISCONNECT}, 20 ), 'the end is told again after --queue-timeout';
     is $others[0]->response->status,                             200, 'the request before';
     is scalar( () = $server->log =~ /event \/log DISCONNECT/g ), 1,   'once';
+
+    # a message waits too long, whose client leaves meanwhile
+    my ($late) = map { ws("/log-$_") } 'late';
+    my $busy = $server->connect;
+    $busy->send( request('GET /sleep') );
+    $server->wait_busy( 1, qr{GET /sleep} );
+    $late->text('hello');
+    sleep 0.2;
+    $late->close;
+    ok $server->wait_log( qr{event /log-late DISCONNECT}, 20 ),
+        'an end behind a message that nobody has heard';
+    $busy->response;
+    is $server->ask('GET /page')->status,                             200, 'and nothing else';
+    is scalar( () = $server->log =~ /event \/log-late DISCONNECT/g ), 1,   'once as well';
     $server->stop;
 };
 
