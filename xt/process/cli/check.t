@@ -442,6 +442,7 @@ subtest 'Addresses' => sub {
     my $server = start_server( $FINE, qw(--workers 1),
         '--pid', "$dir/pid", '--control', "$dir/control", '--admin', "unix:$dir/admin" );
     my @here = ( '--listen', $server->address, '--control', "$dir/control", app($FINE) );
+    $server->wait_log(qr/ready after/);    # the last line of its start
     my ( $pid, $before ) = ( $server->pid, $server->log );
     finds(
         qr/^ok: --listen \S+ is in use by the server with PID $pid, which --pid names$/,
