@@ -4,41 +4,12 @@
  * Prints, for each, the number of requests, and p50, p99 and p99.9 in ns.
  *   cc -O2 -o /tmp/alternate bench/alternate.c && /tmp/alternate SECONDS PATH PORT PORT ...
  */
-#include <arpa/inet.h>
-#include <netinet/tcp.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "loopback.h"
+
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SERVERS = 8, IN_A_ROW = 50, LATENCIES = 1 << 23 };
-
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static void fail(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static int open_to(int port)
-{
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
-    inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
-        fail("connect");
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return fd;
-}
 
 static int order(const void *a, const void *b)
 {
@@ -58,7 +29,7 @@ int main(int argc, char **argv)
     }
     int len = snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", argv[2]);
     for (int i = 0; i < servers; i++) {
-        fd[i] = open_to(atoi(argv[3 + i]));
+        fd[i] = connect_to(atoi(argv[3 + i]));
         if (!(ns[i] = malloc(LATENCIES * sizeof *ns[i])))
             fail("malloc");
     }

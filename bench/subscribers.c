@@ -6,16 +6,11 @@
  *   /tmp/subscribers bare PORT CONNECTIONS
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
+#include "loopback.h"
+
 #include <fcntl.h>
-#include <netinet/tcp.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { EVENTS = 512, CHUNK = 16384 };
@@ -24,26 +19,10 @@ static const char HEAD[] =
     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
 static const char MESSAGE[] = "9\r\ndata: #\n\n\r\n";
 
-static void fail(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static struct sockaddr_in address(int port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    inet_pton(AF_INET, "127.0.0.1", &a.sin_addr);
-    return a;
-}
-
 static int open_one(int port, const char *path)
 {
     char text[4096];
-    struct sockaddr_in to = address(port);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
-        fail("connect");
+    int fd = connect_to(port);
     int n =
         snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n", path);
     if (write(fd, text, (size_t)n) != n)
@@ -93,9 +72,7 @@ static void listen_to_all(int port, uint64_t n, const char *path)
         for (int i = 0; i < ready; i++)
             messages += messages_of(events[i].data.fd);
         if (messages >= all) {
-            struct timespec t;
-            clock_gettime(CLOCK_MONOTONIC, &t);
-            printf("%lld\n", (long long)t.tv_sec * 1000000000 + t.tv_nsec);
+            printf("%lld\n", (long long)now());
             all += n;
         }
     }

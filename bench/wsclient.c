@@ -4,17 +4,12 @@
  * RATE: messages a second of all together; without, each connection sends the next as soon as the echo has come.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
+#include "loopback.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/tcp.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BUFFER = 70000, BUCKETS = 1 << 20 };
@@ -31,33 +26,15 @@ static uint64_t n_echoes;
 static char message[BUFFER];
 static size_t message_len, payload;
 
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static void fail(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
 static int open_one(int port, const char *path)
 {
     char text[1024];
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
-    inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
-    if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
-        fail("connect");
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    int n = snprintf(
-        text, sizeof text,
-        "GET %s HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nOrigin: http://a\r\n"
-        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-        path);
+    int fd = connect_to(port),
+        n = snprintf(
+            text, sizeof text,
+            "GET %s HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nOrigin: http://a\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            path);
     if (write(fd, text, (size_t)n) != n)
         fail("write");
     size_t have = 0;
