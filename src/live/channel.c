@@ -1,5 +1,7 @@
 #include "channel.h"
 
+#include "../base/fnv.h"
+
 #include <stdlib.h>
 
 enum { CHAINS_MIN = 64 };
@@ -7,9 +9,9 @@ enum { CHAINS_MIN = 64 };
 /* FNV-1a from a random start, mixed once more: clients do not choose names, applications may let them. */
 static uint64_t hash(const sr_live *live, sr_bytes name)
 {
-    uint64_t h = live->seed ^ UINT64_C(0xcbf29ce484222325);
+    uint64_t h = live->seed ^ SR_FNV_START;
     for (size_t i = 0; i < name.len; i++) {
-        h = (h ^ (unsigned char)name.at[i]) * UINT64_C(0x100000001b3);
+        h = sr_fnv(h, name.at + i, 1);
         h ^= h >> 29;
     }
     return h ^ h >> 32;
