@@ -120,21 +120,21 @@ subtest 'a full queue' => sub {
 subtest 'a message and an end that no worker has heard of' => sub {
     $server = start_server( $APP, qw(--hold --workers 1 --queue-timeout 1) );
     my $gone   = ws('/log');
-    my @others = map { $server->connect } 1 .. 2;
-    $others[0]->send( request('GET /sleep') );
+    my $before = $server->connect;
+    $before->send( request('GET /sleep') );
     $server->wait_busy( 1, qr{GET /sleep} );
     $gone->close;
     ok $server->wait_log( qr{event /log DISCONNECT}, 20 ), 'the end is told again after --queue-timeout';
-    is $others[0]->response->status,                             200, 'the request before';
+    is $before->response->status,                                200, 'the request before';
     is scalar( () = $server->log =~ /event \/log DISCONNECT/g ), 1,   'once';
 
     # a message waits too long, whose client leaves meanwhile
-    my ($late) = map { ws("/log-$_") } 'late';
+    my $late = ws('/log-late');
     my $busy = $server->connect;
     $busy->send( request('GET /sleep') );
     $server->wait_busy( 1, qr{GET /sleep} );
     $late->text('hello');
-    sleep 0.2;
+    $server->wait_waiting(1);
     $late->close;
     ok $server->wait_log( qr{event /log-late DISCONNECT}, 20 ),
         'an end behind a message that nobody has heard';
