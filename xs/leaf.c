@@ -1,5 +1,6 @@
 #include "leaf.h"
 
+#include "log/text.h"
 #include "remote.h"
 
 #include <string.h>
@@ -40,48 +41,57 @@ static bool ends_with(const sirius_finding *sub, const char *name, size_t len)
            memcmp(sub->text + sub->len - len - 2, "::", 2) == 0;
 }
 
-static bool is_xs(pid_t pid, const void *at)
+static bool is_sub(pid_t pid, const void *at, bool *xs)
 {
     CV cv;
     XPVCV body;
-    return sirius_remote_copy(pid, &cv, at, sizeof cv) && SvTYPE(&cv) == SVt_PVCV &&
-           sirius_remote_copy(pid, &body, cv.sv_any, sizeof body) && body.xcv_flags & CVf_ISXSUB;
+    *xs = false;
+    if (!at || !sirius_remote_copy(pid, &cv, at, sizeof cv) || SvTYPE(&cv) != SVt_PVCV)
+        return false;
+    *xs = sirius_remote_copy(pid, &body, cv.sv_any, sizeof body) && body.xcv_flags & CVf_ISXSUB;
+    return true;
 }
 
 /*
  * The sub itself was on top of the stack when it was called, and is above its arguments as long as nothing was put there. It is
- * that one if it has the name.
+ * that one if it has the name. A sub in C that calls others puts something there, as DBI's selectall_arrayref does: then what is
+ * known is the method that was called. A sub in Perl has a context of its own, but for the moment in which it is entered.
  */
-static bool add_method(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, const sirius_finding *op,
+static bool add_method(pTHX_ sirius_known *k, pid_t pid, const sirius_leaf_at *l, const sirius_finding *op,
                        sr_buffer *out, bool *fresh)
 {
     SV name;
     char text[METHOD_MAX];
-    const void *at = operand(pid, p, op), *above;
+    const void *at = operand(pid, l->point, op), *top[2];
+    bool xs;
     if (!at || !sirius_remote_copy(pid, &name, at, sizeof name) || !SvPOK(&name))
         return false;
     size_t len = sirius_remote_string(pid, text, sizeof text, name.sv_u.svu_pv);
-    if (!len || !sirius_remote_at(pid, &above, p->sp, sizeof above, sizeof above))
+    if (!len || !sirius_remote_copy(pid, top, l->point->sp, sizeof top) || is_sub(pid, top[0], &xs))
         return false;
-    if (!is_xs(pid, above)) /* it may be a closure that has ended */
+    if (is_sub(pid, top[1], &xs) && !xs)
         return false;
-    sirius_finding sub = sirius_known_sub(aTHX_ k, above);
-    *fresh = *fresh || sub.fresh;
-    return sub.found && sub.xs && ends_with(&sub, text, len) && add_sub(out, &sub);
+    if (xs) {
+        sirius_finding sub = sirius_known_sub(aTHX_ k, top[1]);
+        *fresh = *fresh || sub.fresh;
+        if (sub.found && sub.xs && ends_with(&sub, text, len))
+            return add_sub(out, &sub);
+    }
+    return l->stands && sr_buffer_add(out, "->", 2) && sr_logtext_add(out, sr_bytes_of(text, len)) &&
+           sr_buffer_add(out, " (method)", 9);
 }
 
-bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, bool lasts, sr_buffer *out,
-                     bool *fresh)
+bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_leaf_at *l, sr_buffer *out, bool *fresh)
 {
-    sirius_finding op = sirius_known_operation(aTHX_ k, p->op);
-    *fresh = op.fresh && !lasts;
+    sirius_finding op = sirius_known_operation(aTHX_ k, l->point->op);
+    *fresh = op.fresh && !l->lasts;
     if (!op.found)
         return false;
     if (op.leaf == SIRIUS_LEAF_PERL)
         return sr_buffer_add(out, op.text, op.len) && sr_buffer_add(out, " (C)", 4);
     if (op.leaf == SIRIUS_LEAF_METHOD)
-        return add_method(aTHX_ k, pid, p, &op, out, fresh);
-    sirius_finding sub = sirius_known_sub(aTHX_ k, sub_of(pid, operand(pid, p, &op)));
+        return add_method(aTHX_ k, pid, l, &op, out, fresh);
+    sirius_finding sub = sirius_known_sub(aTHX_ k, sub_of(pid, operand(pid, l->point, &op)));
     *fresh = *fresh || sub.fresh;
     return sub.found && sub.xs && add_sub(out, &sub);
 }

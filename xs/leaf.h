@@ -7,11 +7,16 @@
 #include "known.h"
 #include "snapshot.h"
 
+typedef struct sirius_leaf_at {
+    const sirius_point *point;
+    bool lasts;  /* its operation is not freed while it runs */
+    bool stands; /* it was the same point before and after the inner calls were read */
+} sirius_leaf_at;
+
 /*
- * Adds "JSON::XS::encode (XS)" or "CORE::match (C)". False: there is nothing to add, or it is not certain. `lasts`: the operation is
- * not freed while it runs. *fresh is set if something was looked up just now, and may not be what it was.
+ * Adds "JSON::XS::encode (XS)", "CORE::match (C)" or, where only the name of a method is left, "->selectall_arrayref (method)". False:
+ * there is nothing to add, or it is not certain. *fresh is set if something was looked up just now, and may not be what it was.
  */
-bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_point *p, bool lasts, sr_buffer *out,
-                     bool *fresh);
+bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_leaf_at *l, sr_buffer *out, bool *fresh);
 
 #endif

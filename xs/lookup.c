@@ -143,6 +143,13 @@ static bool is_slow(unsigned type)
     }
 }
 
+/* ->name, ->SUPER::name, ->Class::name */
+static bool is_named_method(unsigned type)
+{
+    return type == OP_METHOD_NAMED || type == OP_METHOD_SUPER || type == OP_METHOD_REDIR ||
+           type == OP_METHOD_REDIR_SUPER;
+}
+
 /* What an entersub calls: the last of its kids, as far as it is known without running the others */
 static void look_up_call(pid_t pid, const UNOP *call, sirius_finding *f)
 {
@@ -171,14 +178,14 @@ static void look_up_call(pid_t pid, const UNOP *call, sirius_finding *f)
         if (!at || !sirius_remote_copy(pid, &op, at, sizeof op))
             return;
     }
-    if ((op.op_type != OP_GV && op.op_type != OP_METHOD_NAMED) ||
+    if ((op.op_type != OP_GV && !is_named_method(op.op_type)) ||
         !sirius_remote_copy(pid, &callee, at, sizeof callee))
         return;
     f->leaf = op.op_type == OP_GV ? SIRIUS_LEAF_SUB : SIRIUS_LEAF_METHOD;
 #ifdef USE_ITHREADS
     f->in_pad = op.op_type == OP_GV ? callee.pad.op_padix : callee.method.op_targ;
     f->at = NULL;
-    if (!f->in_pad && op.op_type == OP_METHOD_NAMED)
+    if (!f->in_pad && op.op_type != OP_GV)
         f->at = callee.method.op_u.op_meth_sv;
 #else
     f->at = op.op_type == OP_GV ? callee.constant.op_sv : callee.method.op_u.op_meth_sv;

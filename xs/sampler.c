@@ -161,9 +161,12 @@ static int try(pTHX_ sirius_sampler *s, sirius_judgement *j, SV *leaf, bool *has
     *j = sirius_judge(aTHX_ & s->read);
     if (j->within) {
         bool fresh = false;
+        const sirius_calls *c = s->read.now;
+        const sirius_leaf_at at = {.point = j->within,
+                                   .lasts = j->lasts,
+                                   .stands = c->before.op == c->after.op && c->before.sp == c->after.sp};
         sr_buffer_reset(&s->label);
-        *has_leaf =
-            sirius_leaf_add(aTHX_ s->read.known, s->target.pid, j->within, j->lasts, &s->label, &fresh);
+        *has_leaf = sirius_leaf_add(aTHX_ s->read.known, s->target.pid, &at, &s->label, &fresh);
         if (*has_leaf)
             sv_setpvn(leaf, sr_buffer_at(&s->label), sr_buffer_len(&s->label));
         j->fresh = j->fresh || fresh;

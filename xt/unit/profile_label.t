@@ -33,6 +33,7 @@ is $LABEL->kind( $_->[0] ), $_->[1], "$_->[1]: $_->[0]"
     [ 'A::b local/lib/perl5/A.pm:1',                                'module' ],
     [ 'A::b /opt/perl/lib/site_perl/5.40.0/A.pm:1',                 'module' ],
     [ 'JSON::XS::encode (XS)',                                      'c' ],
+    [ '->selectall_arrayref (method)',                              'c' ],
     [ 'CORE::match (C)',                                            'c' ],
     [ '(eval) (eval 3):1',                                          'eval' ],
     [ '(require) a.pm:1',                                           'eval' ],

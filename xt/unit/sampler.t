@@ -112,6 +112,16 @@ CODE
 package Shop; use Time::HiRes; @Num::ISA = 'Time::HiRes'; outer();
 sub outer { my $o = bless [], 'Num'; $o->usleep; 1 }
 CODE
+    [ 'a method in C of a base class' => <<'CODE', 'Shop::outer s:2', 'Time::HiRes::usleep (XS)' ],
+#line 1 "s"
+package Shop; use Time::HiRes; our @ISA = 'Time::HiRes'; outer();
+sub outer { my $o = bless []; $o->SUPER::usleep; 1 }
+CODE
+    [ 'a method in C of a named class' => <<'CODE', 'Shop::outer s:2', 'Time::HiRes::usleep (XS)' ],
+#line 1 "s"
+package Shop; use Time::HiRes; outer();
+sub outer { my $o = bless []; $o->Time::HiRes::usleep; 1 }
+CODE
     [ 'a sub in C that calls back' => <<'CODE', 'Shop::outer s:2', 'Shop::__ANON__[s:2] s:2', 'CORE::sleep (C)' ],
 #line 1 "s"
 package Shop; use List::Util 'first'; outer();
@@ -162,6 +172,32 @@ subtest 'deep recursion' => sub {
     pop @$labels;
     is_deeply $labels, [ ('Shop::deep s:2') x 400 ], 'the inner 400 are there';
     ended($pid);
+};
+
+# The sub is not found any more where it was called from: what it called is there.
+subtest 'a method in C that has called back' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; use Encode (); my $latin1 = Encode::find_encoding('latin1');
+my $text = "\x{263a}" . 'a' x 10_000_000; outer() while 1;
+sub outer { my $bytes = $latin1->encode( $text, \&missing ); quick(); Shop->quick; 1 }
+sub missing { my $n = 0; $n += $_ for 1 .. 100; '' }
+sub quick { my $n = 0; $n += $_ for 1 .. 100; $n }
+CODE
+    my %seen;
+    my $until = time + 40;
+    while ( ( $seen{'->encode (method)'} // 0 ) < 300 && time < $until ) {
+        sleep 0.0005 + rand 0.001;
+        my ( $labels, undef, $moved ) = $sampler->stack or next;
+        next if ( $labels->[1] // '' ) ne 'Shop::outer s:3' || $moved;    # it begins
+        $seen{ $labels->[2] // '' }++;
+    }
+    ended($pid);
+    cmp_ok $seen{'->encode (method)'} // 0, '>=', 300, 'has the name of the method';
+    my @other
+        = grep { !/\A(?:->encode \(method\)|Encode::XS::encode \(XS\)|Shop::(?:missing s:4|quick s:5)|)\z/ }
+        sort keys %seen;
+    is_deeply \@other, [], 'and no other sub has it' or diag explain \%seen;
 };
 
 subtest 'a stopped process' => sub {

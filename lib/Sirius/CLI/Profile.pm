@@ -358,6 +358,7 @@ The labels:
 
   Shop::sum lib/Shop.pm:30    a sub, with the file and the line where it is
   JSON::XS::encode (XS)       a sub in C
+  ->encode (method)           a method in C that has called other subs: its class is not known any more
   CORE::match (C)             a function of perl itself: regular expressions, sort, input and output, sleep ...
   (eval) (eval 3):1           a string that is evaluated
   (require) lib/Shop.pm:3     a file that is loaded

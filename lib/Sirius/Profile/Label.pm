@@ -23,7 +23,7 @@ sub json {
 sub kind {
     my ( $class, $label ) = @_;
     my ( $name,  $file )  = $class->parts($label);
-    return 'c'     if $name =~ /[ ]\((?:XS|C)\)\z/;
+    return 'c'     if $name =~ /[ ]\((?:XS|C|method)\)\z/;
     return 'eval'  if $name =~ /\A\((?:eval|require)\)\z|(?:\A|::)BEGIN\z/;
     return 'other' if $name =~ /\A(?:\((?:moved|server)\)|[.]{3})\z/;
     return defined $file && $file =~ $INSTALLED ? 'module' : 'app';
