@@ -57,8 +57,10 @@ static bool put(void *arg, sr_bytes bytes)
     sink *k = arg;
     sirius_turn *t = &k->s->turn;
     sr_response_framing framing = t->wire.response.framing;
-    if (framing == SR_FRAMING_LENGTH && bytes.len > t->wire.left)
+    if (framing == SR_FRAMING_LENGTH && bytes.len > t->wire.left) {
         bytes.len = (size_t)t->wire.left;
+        t->wire.longer = true;
+    }
     if (!bytes.len || framing == SR_FRAMING_NONE)
         return !t->wire.gone;
     t->wire.left -= framing == SR_FRAMING_LENGTH ? bytes.len : 0;

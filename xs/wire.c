@@ -5,6 +5,7 @@
 #include "sirius.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 const char *wire_head_end(sirius *s, uint64_t known)
@@ -17,6 +18,7 @@ const char *wire_head_end(sirius *s, uint64_t known)
         return "the header fields exceed 16 MiB";
     w->status = (uint32_t)r->status;
     w->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
+    w->longer = r->framing == SR_FRAMING_LENGTH && known != SR_LENGTH_UNKNOWN && known > r->body_length;
     return s->grip ? sirius_grip_take(s) : NULL;
 }
 
@@ -151,6 +153,23 @@ void wire_interim(sirius *s, int status, sr_bytes fields)
     sr_worker_flush(&s->worker);
 }
 
+/* A body of another length than its Content-Length: the client sees that it is cut, or not even that. */
+static __attribute__((noinline)) void report_length(pTHX_ sirius *s)
+{
+    const sirius_wire *w = &s->turn.wire;
+    char text[128];
+    if (w->longer) {
+        snprintf(text, sizeof text, "the body is longer than its Content-Length, %llu: the rest was not sent",
+                 (unsigned long long)w->response.body_length);
+        sirius_warn(aTHX_ s, text);
+    } else if (!w->gone) {
+        snprintf(text, sizeof text,
+                 "the body ended %llu bytes before its Content-Length: the response is cut",
+                 (unsigned long long)w->left);
+        sirius_log(aTHX_ s, text, NULL);
+    }
+}
+
 static void finish(pTHX_ sirius *s, bool now)
 {
     const sirius_wire *w = &s->turn.wire;
@@ -165,6 +184,8 @@ static void finish(pTHX_ sirius *s, bool now)
                                         : SR_REPLY_CUT);
     if (now)
         sr_worker_flush(&s->worker);
+    if (w->longer || (phase == SIRIUS_ANSWERED && w->left))
+        report_length(aTHX_ s);
 }
 
 void sirius_finish(pTHX_ sirius *s, bool now)

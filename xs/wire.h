@@ -27,6 +27,7 @@ typedef struct sirius_wire {
     uint16_t flags;      /* of the record of its head (share/reply.h) */
     bool interim_broken; /* half of an interim head was sent: the response can only be cut */
     bool said;           /* END, CUT or TAKEN was sent */
+    bool longer;         /* the application has given more than its Content-Length: the rest was left out */
     sr_response response;
 } sirius_wire;
 

@@ -100,6 +100,8 @@ The following items have a value only in the access log of the server itself; el
   %{held}D      microseconds that the connection was held for the application (--hold)
   %X            state of the connection after the response: X cut off, + kept open, - closed
   %k            number of earlier requests on the connection
+  %{cut-by}x       of a response that is not whole: client, if it has gone or was too slow; server, if the application, its
+                   worker or its file gave less than announced
   %{stream}x       number of the stream, with HTTP/2
   %{messages}x     messages that a held connection was sent
   %{request-id}x   X-Request-Id of a trusted proxy, else an id that the server makes

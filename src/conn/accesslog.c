@@ -71,6 +71,7 @@ static sr_logoutcome outcome_of(const sr_engine *e, const sr_exchange *x, bool a
                   : held < 0              ? e->now - x->given_at
                                           : 0, /* less than a millisecond, as which held_at counts */
         .aborted = aborted,
+        .broken = x->broken && !c->gone,
         .kept = c->state == SR_CONN_STREAMS || (c->state == SR_CONN_FLUSH && !c->close_after),
         .nth = c->requests ? c->requests - 1 : 0,
         .stream = x->stream_number,

@@ -84,6 +84,7 @@ static void send_rest(sr_engine *e, sr_conn *c)
         wait_for_client(e, c, before);
         return;
     case SR_FLUSH_SHORT:
+        c->exchange->broken = true;
         sr_conn_close(e, c, SR_CLOSED_ERROR);
         return;
     case SR_FLUSH_GONE:
@@ -112,6 +113,8 @@ static bool send_pending(sr_engine *e, sr_conn *c)
     case SR_FLUSH_GONE:
         break;
     }
+    if (r == SR_FLUSH_SHORT)
+        c->exchange->broken = true;
     sr_conn_close(e, c, r == SR_FLUSH_SHORT ? SR_CLOSED_ERROR : SR_CLOSED_CLIENT);
     return false;
 }

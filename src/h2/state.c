@@ -131,8 +131,8 @@ void sr_stream_over(sr_h2_stream *st, sr_over how)
     x->head_bytes = (uint32_t)(st->sent - st->body);
     if (x->held && x->is_own && !x->broken)
         how = SR_OVER_WHOLE; /* its client has left what was held for it, as it may */
-    x->broken = x->broken || how == SR_OVER_ABORTED;
     sr_account_over(e, x, how);
+    x->broken = x->broken || how == SR_OVER_ABORTED;
     sr_exchange_end(e, x);
 }
 

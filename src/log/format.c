@@ -90,6 +90,12 @@ static bool add_unknown(const sr_logformat *f, sr_buffer *out)
     return f->json ? sr_buffer_add(out, "null", 4) : sr_buffer_add(out, "-", 1);
 }
 
+static bool add_word(const sr_logformat *f, const char *word, sr_buffer *out)
+{
+    size_t len = strlen(word);
+    return f->json ? sr_logtext_json(out, sr_bytes_of(word, len)) : sr_buffer_add(out, word, len);
+}
+
 static bool add_duration(const sr_logformat *f, int64_t ns, int64_t unit, sr_buffer *out)
 {
     return ns < 0 ? add_unknown(f, out) : sr_logtext_number(out, (uint64_t)(ns / unit));
@@ -122,10 +128,12 @@ static bool add_late(const sr_logformat *f, const sr_logitem *item, const sr_log
         return add_duration(f, outcome->held_ns, item->unit, out);
     case SR_LOG_MESSAGES:
         return outcome->held_ns < 0 ? add_unknown(f, out) : sr_logtext_number(out, outcome->messages);
-    case SR_LOG_CONNECTION: {
-        const char *how = outcome->aborted ? "X" : outcome->kept ? "+" : "-";
-        return f->json ? sr_logtext_json(out, sr_bytes_of(how, 1)) : sr_buffer_add(out, how, 1);
-    }
+    case SR_LOG_CONNECTION:
+        return add_word(f, outcome->aborted ? "X" : outcome->kept ? "+" : "-", out);
+    case SR_LOG_CUT_BY:
+        if (!outcome->aborted)
+            return add_unknown(f, out);
+        return add_word(f, outcome->broken ? "server" : "client", out);
     case SR_LOG_STREAM:
         return outcome->stream ? sr_logtext_number(out, outcome->stream) : add_unknown(f, out);
     case SR_LOG_NTH:

@@ -47,6 +47,7 @@ typedef enum sr_logkind {
     SR_LOG_APP,          /* %{app}D */
     SR_LOG_CONNECTION,   /* %X: X cut, + kept, - closed */
     SR_LOG_NTH,          /* %k */
+    SR_LOG_CUT_BY,       /* %{cut-by}x: whose doing it is that the response is not whole */
     SR_LOG_STREAM,       /* %{stream}x, of HTTP/2 */
     SR_LOG_HELD,         /* %{held}D */
     SR_LOG_MESSAGES,     /* %{messages}x */
@@ -103,6 +104,7 @@ typedef struct sr_logoutcome {
     uint64_t body_bytes, bytes;         /* SR_LOG_BYTES_UNKNOWN */
     int64_t total_ns, queue_ns, app_ns; /* below 0: unknown */
     bool aborted, kept;
+    bool broken;       /* aborted: because the response is incomplete, and not because the client is gone */
     uint32_t nth;      /* request of its connection, from 0; SR_LOG_NTH_UNKNOWN */
     uint32_t stream;   /* 0: there is none */
     int64_t held_ns;   /* below 0: it was not held */

@@ -69,6 +69,7 @@ static const struct block {
     {'e', true, NULL, SR_LOG_ENV, 0},
     {'r', true, "uri", SR_LOG_URI, 0},
     {'x', true, "request-id", SR_LOG_REQUEST_ID, 0},
+    {'x', true, "cut-by", SR_LOG_CUT_BY, 0},
     {'x', true, "stream", SR_LOG_STREAM, 0},
     {'x', true, "traceparent", SR_LOG_TRACEPARENT, 0},
     {'x', true, "refused", SR_LOG_REFUSED, 0},

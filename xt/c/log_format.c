@@ -172,7 +172,11 @@ static void items(void)
     is_line("%D", &all, "2345678");
     is_line("[%{100%% {of} %Y}t]", &all, "[[100% {of} 2023]]");
     sr_logoutcome cut = all;
-    cut.aborted = true;
+    is_line("%{cut-by}x", &cut, "-");
+    cut.aborted = cut.broken = true;
+    is_line("%{cut-by}x", &cut, "server");
+    cut.broken = false;
+    is_line("%{cut-by}x", &cut, "client");
     is_line(
         "ltsv", &cut,
         "time:[14/Nov/2023:22:13:20 +0000]\thost:127.0.0.1\tuser:-\tmethod:GET\turi:/a?b=c\t"

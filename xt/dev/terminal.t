@@ -67,11 +67,15 @@ subtest 'colours' => sub {
     my $log = Sirius::Dev::RequestLog->new( colours => 1 );
     for my $case ( [ 200 => 32 ], [ 301 => 36 ], [ 404 => 33 ], [ 500 => '1;31' ] ) {
         my ( $status, $code ) = @$case;
-        like $log->line("GET / HTTP/1.1\t$status\t1500\t0\t+"), qr/\e\[${code}m$status\e\[0m 1\.5 ms\z/,
+        like $log->line("GET / HTTP/1.1\t$status\t1500\t0\t-"), qr/\e\[${code}m$status\e\[0m 1\.5 ms\z/,
             "status $status";
     }
-    unlike + Sirius::Dev::RequestLog->new->line("GET / HTTP/1.1\t200\t1500\t5000\t+"), qr/\e/,
-        'none where none are wanted';
+    my $plain = Sirius::Dev::RequestLog->new;
+    unlike $plain->line("GET / HTTP/1.1\t200\t1500\t5000\t-"), qr/\e/, 'none where none are wanted';
+    like $plain->line("GET / HTTP/1.1\t200\t1500\t0\t$_->[0]"), qr/200 1[.]5 ms\Q$_->[1]\E\z/,
+        "cut by: $_->[0]"
+        for [ '-' => '' ], [ client => ' the client closed the connection' ],
+        [ server => ' the response was cut' ];
 };
 
 # sirius dev in a terminal of its own, which is closed. STDERR is a file, so that it can be read then

@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../../t/lib";
+use File::Temp;
 use Test::More;
 use Sirius::Test;
 
@@ -69,4 +70,60 @@ for my $then (qw(dies unclosed)) {
 my $short = $server->connect;
 is $short->ask('GET /length/nothing')->status, 'cut', 'fewer bytes than its Content-Length';
 $server->stop;
+$server->stop;
+
+# A body of another length than its Content-Length is a mistake that nobody sees but the client
+subtest 'another length than announced' => sub {
+    http1_only('its requests are written by hand');
+    my $dir = File::Temp->newdir;
+    spew( "$dir/file", 'x' x 100_000 );
+    my $lengths = start_server(
+        <<"APP", qw(--workers 1 --access-log), "$dir/log", '--access-log-format', '%U %X %{cut-by}x %B' );
+package Body { sub new { bless ['01234'] } sub getline { shift \@{ \$_[0] } } sub close { } }
+sub {
+    my ( undef, \$how, \$length ) = split m{/}, shift->{PATH_INFO};
+    my \@head = ( 200, [ 'Content-Length', \$length ] );
+    return [ \@head, ['01234'] ]   if \$how eq 'array';
+    return [ \@head, Body->new ]   if \$how eq 'object';
+    if ( \$how eq 'file' ) { open my \$fh, '<', '$dir/file'; return [ \@head, \$fh ] }
+    return sub { my \$w = shift->( [\@head] ); \$w->write('01234'); \$w->close };
+};
+APP
+    my %ends;
+    for my $case (
+        [ 'array/5',     undef ],
+        [ 'array/9',     'the body ended 4 bytes before its Content-Length: the response is cut' ],
+        [ 'array/2',     'the body is longer than its Content-Length, 2: the rest was not sent' ],
+        [ 'object/9',    'the body ended 4 bytes before its Content-Length: the response is cut' ],
+        [ 'object/2',    'the body is longer than its Content-Length, 2: the rest was not sent' ],
+        [ 'writer/5',    undef ],
+        [ 'writer/9',    'the body ended 4 bytes before its Content-Length: the response is cut' ],
+        [ 'writer/2',    'the body is longer than its Content-Length, 2: the rest was not sent' ],
+        [ 'file/100000', undef ],
+        [ 'file/100009', 'the body ended 9 bytes before its Content-Length: the response is cut' ],
+        [ 'file/99999',  'the body is longer than its Content-Length, 99999: the rest was not sent' ],
+        )
+    {
+        my ( $path, $says ) = @$case;
+        my $short = defined $says && $says =~ /ended/;
+        for my $method (qw(GET HEAD)) {
+            my $client = $lengths->connect;
+            $client->send("$method /$path HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            $client->end(10);
+        }
+        my ($how) = $short ? 'X server' : '- -';
+        ok until_true(
+            10,
+            sub { Sirius::Test::Server::slurp("$dir/log") =~ m{^/\Q$path\E \Q$how\E \d+\n/\Q$path\E - - 0$}m }
+            ),
+            "$path: $how in the access log"
+            or diag Sirius::Test::Server::slurp("$dir/log");
+        my @lines = grep {m{ /\Q$path\E from }} split /\n/, $lengths->log;
+        is scalar @lines, defined $says ? 1 : 0, 'lines in the error log, none for HEAD'
+            or diag explain \@lines;
+        like $lines[0], qr/: \Q$says\E\z/, $says if defined $says;
+    }
+    $lengths->stop;
+};
+
 done_testing;

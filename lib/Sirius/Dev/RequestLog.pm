@@ -10,13 +10,15 @@ use Sirius::Log::File;
 
 use constant {
     F_SETPIPE_SZ => 1031,
-    FORMAT       => "%r\t%>s\t%D\t%{queue}D\t%X",
+    FORMAT       => "%r\t%>s\t%D\t%{queue}D\t%{cut-by}x",
     ROOM         => 1 << 20,
-    WAITED       => 1000,                           # microseconds that are worth being told
+    WAITED       => 1000,                                   # microseconds that are worth being told
 };
 
 # Colours of a status, by its first digit, and of the less important parts
 my %COLOUR = ( 1 => '36', 2 => '32', 3 => '36', 4 => '33', 5 => '1;31', soft => '2', method => '1' );
+
+my %CUT = ( client => 'the client closed the connection', server => 'the response was cut' );
 
 # What has come is printed
 sub act {
@@ -56,7 +58,7 @@ sub line {
         _milliseconds($took);
     $text .= $self->_paint( soft => ' (waited ' . _milliseconds($waited) . ')' )
         if $waited =~ /\A\d+\z/ && $waited >= WAITED;
-    $text .= $self->_paint( 5 => ' the client closed the connection' ) if $how eq 'X';
+    $text .= $self->_paint( 5 => q( ) . $CUT{$how} ) if $CUT{$how};
     return $text;
 }
 
