@@ -1,5 +1,6 @@
 #include "snapshot.h"
 
+#include "base/clock.h"
 #include "remote.h"
 
 #include <errno.h>
@@ -12,7 +13,11 @@ enum {
     ROOM = 16,        /* contexts for calls that come */
     INNER = 2 * ROOM, /* contexts that come and go most */
     POINT_MAX = 8192, /* bytes of the interpreter */
+    DEPTH_MAX =
+        1
+        << 26, /* contexts of a level, 7 GB of them: more is no stack, and would overflow what is calculated with it */
     TRIES_MAX = 4,
+    SLACK = 2000, /* ns */
 };
 
 typedef struct level {
@@ -28,6 +33,7 @@ struct sirius_snapshot {
     int n; /* levels, innermost first; 0: unknown */
     bool more;
     level levels[LEVELS_MAX];
+    int64_t usual; /* ns that a copy takes when nothing interrupts it, about; 0: unknown */
 
     /* what was read last */
     char before[POINT_MAX], after[POINT_MAX];
@@ -92,7 +98,8 @@ static bool find_levels(pTHX_ sirius_snapshot *s)
         }
         if (!sirius_remote_copy(s->target.pid, &info, at, sizeof info))
             return false;
-        if (info.si_cxix < -1 || info.si_cxix > info.si_cxmax || !info.si_cxstack)
+        if (info.si_cxix < -1 || info.si_cxix > info.si_cxmax || info.si_cxmax > DEPTH_MAX ||
+            !info.si_cxstack)
             return senseless();
         I32 used = info.si_cxix + 1, to = used + ROOM;
         if (to > info.si_cxmax + 1)
@@ -127,6 +134,12 @@ static bool found(pTHX_ const sirius_snapshot *s)
     return true;
 }
 
+/* Where a context is there, whatever it says that its stack begins with */
+static const void *context_at(const level *l, I32 i)
+{
+    return (const void *)((uintptr_t)l->contexts + (size_t)(l->from + i) * sizeof *l->contexts);
+}
+
 /* What moves most comes last: the inner contexts, and the place right behind them. It takes 0.4 us from piece to piece. */
 static bool copy(pTHX_ sirius_snapshot *s)
 {
@@ -139,16 +152,15 @@ static bool copy(pTHX_ sirius_snapshot *s)
     PERL_UNUSED_CONTEXT;
     for (int i = 1; i < s->n; i++) {
         pieces[n++] = (sirius_piece){&s->infos[i], s->levels[i].at, sizeof s->infos[i]};
-        pieces[n++] = (sirius_piece){to, s->levels[i].contexts + s->levels[i].from,
-                                     (size_t)s->levels[i].n * sizeof *to};
+        pieces[n++] = (sirius_piece){to, context_at(&s->levels[i], 0), (size_t)s->levels[i].n * sizeof *to};
         to += s->levels[i].n;
     }
     if (outer)
-        pieces[n++] = (sirius_piece){s->contexts, l->contexts + l->from, (size_t)outer * sizeof *to};
+        pieces[n++] = (sirius_piece){s->contexts, context_at(l, 0), (size_t)outer * sizeof *to};
     pieces[n++] = (sirius_piece){s->before, members, s->members_len};
     pieces[n++] = (sirius_piece){&s->infos[0], l->at, sizeof s->infos[0]};
-    pieces[n++] = (sirius_piece){s->contexts + outer, l->contexts + l->from + outer,
-                                 (size_t)(l->n - outer) * sizeof *to};
+    pieces[n++] =
+        (sirius_piece){s->contexts + outer, context_at(l, outer), (size_t)(l->n - outer) * sizeof *to};
     pieces[n++] = (sirius_piece){s->after, members, s->members_len};
     return sirius_remote_pieces(s->target.pid, pieces, n);
 }
@@ -192,6 +204,7 @@ static void add_sub(sirius_calls *c, const PERL_CONTEXT *cx)
         return;
     f->sub = cx->blk_sub.cv;
     f->depth = cx->blk_sub.olddepth + (call != SIRIUS_CALL_REGEX_HERE);
+    f->retop = cx->blk_sub.retop;
     f->caller = caller_of(cx);
 }
 
@@ -272,10 +285,27 @@ static void add_all(const sirius_snapshot *s, sirius_calls *c)
     }
 }
 
+/*
+ * Whether this process was interrupted while it copied: what was copied before that, and what behind it, are of other moments. It says
+ * nothing about the other process, so leaving the copy out favours no sub.
+ */
+static bool was_interrupted(sirius_snapshot *s, int64_t took)
+{
+    bool slow = s->usual && took > 2 * s->usual + SLACK;
+    s->usual = s->usual && s->usual + s->usual / 16 < took ? s->usual + s->usual / 16 : took;
+    return slow;
+}
+
 bool sirius_snapshot_take(pTHX_ sirius_snapshot *s, sirius_calls *c)
 {
     for (int i = 0; i < TRIES_MAX; i++) {
-        if ((!s->n && !find_levels(aTHX_ s)) || !copy(aTHX_ s)) {
+        int64_t from = 0;
+        bool whole = s->n || find_levels(aTHX_ s);
+        if (whole) {
+            from = sr_clock_monotonic();
+            whole = copy(aTHX_ s);
+        }
+        if (!whole) {
             int err = errno;
             s->n = 0;
             errno = err;
@@ -283,6 +313,8 @@ bool sirius_snapshot_take(pTHX_ sirius_snapshot *s, sirius_calls *c)
                 return false;
             continue;
         }
+        if (was_interrupted(s, sr_clock_monotonic() - from) && i + 1 < TRIES_MAX)
+            continue;
         if (found(aTHX_ s)) {
             add_all(s, c);
             c->before = point_of(aTHX_ s, s->before);

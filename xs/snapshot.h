@@ -37,6 +37,7 @@ typedef struct sirius_callframe { /* a frame of the stack */
     I32 depth; /* of recursion */
     const CV *sub;
     const COP *called_at;
+    const OP *retop;   /* of a sub: where its caller goes on; NULL: it was called by a sub in C */
     const PAD *caller; /* the variables of the caller; NULL: unknown */
 } sirius_callframe;
 
