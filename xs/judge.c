@@ -2,7 +2,8 @@
  * A frame is in a sample only if it is certain. Its sub was known before the stack was read, and is the same after it (known.h); or
  * the statement at which it was is one of that sub. And it was called by the frame outside of it: that shows in the variables of
  * the caller, which perl keeps in each context of a sub. Where it does not show, as for the eval of a string, the frame and all
- * outside of it must be the same in two stacks that were read one after the other. The line that runs is certain if the statement is
+ * outside of it must be the same in two stacks that were read one after the other; the same if the statement of the caller has no such
+ * call. The line that runs is certain if the statement is
  * one of the innermost sub, or if the variables in use are those of it.
  *
  * A stack that is not certain is read again, but then it is the stack of another moment: subs that are short or made for each call would
@@ -26,7 +27,8 @@ static bool is_eval(const sirius_callframe *f)
 
 static bool same_frame(const sirius_callframe *a, const sirius_callframe *b)
 {
-    return a->call == b->call && a->level == b->level && a->sub == b->sub && a->called_at == b->called_at;
+    return a->call == b->call && a->level == b->level && a->sub == b->sub && a->called_at == b->called_at &&
+           a->retop == b->retop;
 }
 
 /* How many frames, from the outside, were the same the last time */
@@ -74,6 +76,9 @@ static bool has_left(const sirius_callframe *f)
 static bool is_linked(pTHX_ sirius_reading *r, int i, int steady)
 {
     const sirius_callframe *f = &r->now->frames[i], *caller = caller_of(r->now, i);
+    if (f->call == SIRIUS_CALL_SUB && i < r->now->n - steady && !has_left(f) &&
+        !sirius_callsite_has(aTHX_ r->sites, r->known, f))
+        return false;
     if (f->call == SIRIUS_CALL_LEVEL || !caller)
         return true;
     if (has_left(caller) &&
@@ -96,6 +101,18 @@ static int innermost(const sirius_calls *c, int *from)
     for (*from = 0; i < c->n && (!has_sub(&c->frames[i]) || has_left(&c->frames[i])); i++)
         *from = has_left(&c->frames[i]) ? i + 1 : *from;
     return i;
+}
+
+/*
+ * Whether the statement of *p is one of that sub. What is at the address of a closure may be another one than when its context was
+ * read; not if the statements before and after that are of it.
+ */
+static bool runs_in(pTHX_ sirius_reading *r, const sirius_point *p, const CV *sub)
+{
+    const sirius_calls *c = r->now;
+    const sirius_point *other = p == &c->after ? &c->before : &c->after;
+    return belongs(aTHX_ r, p->statement, sub) > 0 &&
+           (!sirius_known_sub(aTHX_ r->known, sub).reused || belongs(aTHX_ r, other->statement, sub) > 0);
 }
 
 /*
@@ -122,7 +139,7 @@ static bool judge_statement(pTHX_ sirius_reading *r, const sirius_point *p, siri
     }
     if (f->call != SIRIUS_CALL_SUB)
         return false;
-    if (belongs(aTHX_ r, p->statement, f->sub) > 0) {
+    if (runs_in(aTHX_ r, p, f->sub)) {
         if (!has_pad(aTHX_ r, f, p->variables))
             j->within = NULL;
         return true;
@@ -176,21 +193,22 @@ static bool stands(const sirius_reading *r)
 
 /*
  * Whether frame i, which was at that statement, may have been something else when the stack was read: it was looked up later. It was
- * not if the statement is of the sub, but for a sub that a string makes, whose code comes and goes, and for one that has lost its name.
+ * not if the statement is of the sub, but for code that comes and goes, as that of a string does, and for a sub that has lost its name.
  */
 static bool is_fresh(pTHX_ sirius_reading *r, int i, const COP *at)
 {
     const sirius_callframe *f = &r->now->frames[i];
-    bool fresh = at && sirius_known_statement(aTHX_ r->known, at).fresh;
+    sirius_finding statement = sirius_known_statement(aTHX_ r->known, at);
     if (!f->sub || !has_sub(f) || is_eval(f))
-        return fresh;
+        return statement.fresh;
     sirius_finding sub = sirius_known_sub(aTHX_ r->known, f->sub);
-    fresh = fresh || sub.fresh;
+    bool fresh = statement.fresh || sub.fresh;
     if (belongs(aTHX_ r, at, f->sub) <= 0)
         return fresh || sub.reused || (f->call == SIRIUS_CALL_SUB && !sub.found); /* an eval of a string? */
-    if (sub.found)
+    bool goes = sub.of_text || statement.reused;
+    if (sub.found && !goes && !statement.fresh)
         sirius_known_trust(aTHX_ r->known, f->sub);
-    return fresh && (sub.of_text || !sub.found);
+    return fresh && (goes || !sub.found || (sub.reused && !sub.sure));
 }
 
 static void look_up(pTHX_ sirius_reading *r, sirius_judgement *j)

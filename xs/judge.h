@@ -1,11 +1,13 @@
 #ifndef SIRIUS_JUDGE_H
 #define SIRIUS_JUDGE_H
 /* judge: how much of a stack that was read is certain. */
+#include "callsite.h"
 #include "known.h"
 #include "snapshot.h"
 
 typedef struct sirius_reading {
     sirius_known *known;
+    sirius_callsites *sites;
     sirius_calls *now, *last; /* the last two stacks that were read */
     bool has_last;
 } sirius_reading;

@@ -8,14 +8,17 @@
 enum {
     ENTRIES_MAX = 50000, /* then all is forgotten */
     PENDING_MAX = 1500,
+    MORE_MAX = 3,
 };
+
+enum { BODY, FIRST, NAME }; /* of entry.more */
 
 typedef enum kind { SUB, STATEMENT, OPERATION, PAD_OF_DEPTH } kind;
 
 /* What says that it is the same as before: members that do not change while it lives */
 typedef struct identity {
-    const void *part[6];
-    U32 number[2];
+    const void *part[8];
+    U32 number[3];
 } identity;
 
 typedef struct entry {
@@ -29,7 +32,8 @@ typedef struct entry {
     U32 trusted; /* the last round in which the stack has shown that it was this one */
     identity is;
     const void *at;
-    const void *more; /* of a sub, its body; of a pad, its place in the list: what is at `at` leads there */
+    const void *more[MORE_MAX]; /* what is at `at` leads there: see leads_to */
+    sirius_callee callee;
     sirius_finding finding; /* text: see text_of */
     char text[];
 } entry;
@@ -102,7 +106,10 @@ static identity identity_of(kind kind, const sirius_raw *r)
 #else
         is.part[5] = body->xcv_padlist;
 #endif
+        is.part[6] = r->sub.name.xiv_u.xivu_namehek;
+        is.part[7] = r->sub.name.xnv_u.xgv_stash;
         is.number[1] = SvTYPE(&r->sub.head);
+        is.number[2] = r->sub.first.cop_seq; /* all addresses may be those of a sub that was there before */
     } else if (kind == STATEMENT) {
         const COP *cop = &r->statement;
         is.part[0] = cop->op_next;
@@ -128,18 +135,22 @@ static identity identity_of(kind kind, const sirius_raw *r)
     return is;
 }
 
-/* What has to be read of it; `more` may be unknown yet. Returns how many pieces. */
-static size_t pieces_of(kind kind, const void *at, const void *more, sirius_raw *r, sirius_piece *to)
+/* What has to be read of it, as far as `more` is known. Returns how many pieces. */
+static size_t pieces_of(kind kind, const void *at, const void *const more[], sirius_raw *r, sirius_piece *to)
 {
     size_t n = 1;
     if (kind == SUB) {
         to[0] = (sirius_piece){&r->sub.head, at, sizeof r->sub.head};
-        to[1] = (sirius_piece){&r->sub.body, more, sizeof r->sub.body};
-        n += more != NULL;
+        if (more[BODY])
+            to[n++] = (sirius_piece){&r->sub.body, more[BODY], sizeof r->sub.body};
+        if (more[FIRST])
+            to[n++] = (sirius_piece){&r->sub.first, more[FIRST], sizeof r->sub.first};
+        if (more[NAME])
+            to[n++] = (sirius_piece){&r->sub.name, more[NAME], sizeof r->sub.name};
     } else if (kind == PAD_OF_DEPTH) {
         to[0] = (sirius_piece){&r->pad.list, at, sizeof r->pad.list};
-        to[1] = (sirius_piece){&r->pad.its, more, sizeof r->pad.its};
-        n += more != NULL;
+        if (more[BODY])
+            to[n++] = (sirius_piece){&r->pad.its, more[BODY], sizeof r->pad.its};
     } else if (kind == STATEMENT) {
         to[0] = (sirius_piece){&r->statement, at, sizeof r->statement};
     } else {
@@ -150,36 +161,67 @@ static size_t pieces_of(kind kind, const void *at, const void *more, sirius_raw 
 
 /* --- looking up --- */
 
-/* What has to be read beside what was read at its address; NULL: nothing; false: it is not what it should be */
-static bool leads_to(kind kind, const sirius_raw *r, I32 depth, const void **more)
+/* The body of the glob that a closure has its name from; NULL: it has none of its own */
+static const void *name_of(pid_t pid, const XPVCV *body)
 {
-    *more = NULL;
+    GV gv;
+    const GV *of = NULL;
+    if (!(body->xcv_flags & CVf_CLONED))
+        return NULL;
+#ifdef CVf_NAMED
+    if (!(body->xcv_flags & CVf_NAMED))
+        of = body->xcv_gv_u.xcv_gv;
+#else
+    of = body->xcv_gv;
+#endif
+    return of && sirius_remote_copy(pid, &gv, of, sizeof gv) && SvTYPE(&gv) == SVt_PVGV ? gv.sv_any : NULL;
+}
+
+/*
+ * What has to be read beside what was read at its address, as far as that says so: of a sub, its body, and what that leads to; of a
+ * pad, its place in the list. False: it is not what it should be.
+ */
+static bool leads_to(kind kind, const sirius_raw *r, I32 depth, const void *more[])
+{
     if (kind == SUB) {
-        *more = r->sub.head.sv_any;
-        return SvTYPE(&r->sub.head) == SVt_PVCV && *more;
+        more[BODY] = r->sub.head.sv_any;
+        return SvTYPE(&r->sub.head) == SVt_PVCV && more[BODY];
     }
     if (kind == PAD_OF_DEPTH) {
         uintptr_t pads = (uintptr_t)pads_of(&r->pad.list);
-        *more = (const void *)(pads + (size_t)depth * sizeof r->pad.its);
+        more[BODY] = (const void *)(pads + (size_t)depth * sizeof r->pad.its);
         return pads && has_depth(&r->pad.list, depth);
     }
     return true;
 }
 
+static const void *first_of(const XPVCV *body)
+{
+    return body->xcv_flags & CVf_ISXSUB ? NULL : body->xcv_start_u.xcv_start;
+}
+
 static bool read_one(const sirius_known *k, kind kind, const void *at, I32 depth, sirius_raw *r, entry *e)
 {
-    sirius_piece pieces[2];
+    pid_t pid = k->target.pid;
+    sirius_piece pieces[1 + MORE_MAX];
     memset(e, 0, sizeof *e);
     memset(r, 0, sizeof *r);
     e->kind = kind;
     e->at = at;
     e->finding.there = e->finding.fresh = true;
-    if (!sirius_remote_pieces(k->target.pid, pieces, pieces_of(kind, at, NULL, r, pieces)) ||
-        !leads_to(kind, r, depth, &e->more))
+    if (!sirius_remote_pieces(pid, pieces, pieces_of(kind, at, e->more, r, pieces)) ||
+        !leads_to(kind, r, depth, e->more))
         return false;
-    const void *more;
-    if (e->more && (!sirius_remote_pieces(k->target.pid, pieces, pieces_of(kind, at, e->more, r, pieces)) ||
-                    !leads_to(kind, r, depth, &more) || more != e->more))
+    if (kind == SUB) {
+        if (!sirius_remote_copy(pid, &r->sub.body, e->more[BODY], sizeof r->sub.body))
+            return false;
+        e->more[FIRST] = first_of(&r->sub.body);
+        e->more[NAME] = name_of(pid, &r->sub.body);
+    }
+    const void *more[MORE_MAX] = {NULL};
+    if (e->more[BODY] && (!sirius_remote_pieces(pid, pieces, pieces_of(kind, at, e->more, r, pieces)) ||
+                          !leads_to(kind, r, depth, more) || more[BODY] != e->more[BODY] ||
+                          (kind == SUB && first_of(&r->sub.body) != e->more[FIRST])))
         return false;
     e->is = identity_of(kind, r);
     return true;
@@ -213,11 +255,7 @@ static bool is_same(const entry *a, const entry *b)
  */
 static SV **code_of(pTHX_ const sirius_known *k, identity is, bool make)
 {
-    COP first;
-    if (!sirius_remote_copy(k->target.pid, &first, is.part[3], sizeof first))
-        return NULL;
-    is.part[0] = first.op_next;
-    is.part[5] = (const void *)(uintptr_t)first.cop_seq;
+    is.part[0] = is.part[5] = NULL;
     SV **found = hv_fetch(k->entries, (char *)&is, sizeof is, 0);
     return found || !make ? found : hv_store(k->entries, (char *)&is, sizeof is, newSVpvs(""), 0);
 }
@@ -304,6 +342,8 @@ static sirius_finding finding_of(const entry *e)
     f = e->finding;
     f.text = e->text;
     f.reused = e->changes;
+    f.sure = e->sure;
+    f.seq = e->kind == STATEMENT ? e->is.number[0] : 0;
     return f;
 }
 
@@ -325,6 +365,12 @@ sirius_finding sirius_known_statement(pTHX_ sirius_known *k, const COP *at)
 sirius_finding sirius_known_operation(pTHX_ sirius_known *k, const OP *at)
 {
     return finding_of(ask(aTHX_ k, OPERATION, at, 0));
+}
+
+sirius_callee *sirius_known_callee(pTHX_ sirius_known *k, const OP *at)
+{
+    entry *e = ask(aTHX_ k, OPERATION, at, 0);
+    return e ? &e->callee : NULL;
 }
 
 bool sirius_known_has_pad(pTHX_ sirius_known *k, const CV *at, I32 depth, const PAD *variables)
@@ -359,7 +405,8 @@ bool sirius_known_same(pTHX_ sirius_known *k)
     size_t n = 0;
     bool same = !k->mixed;
     for (size_t i = 0; i < k->n; i++) {
-        entry *e = entry_of(k->pending[i]);
+        const entry *e = entry_of(k->pending[i]);
+        memset(&k->raws[i], 0, sizeof k->raws[i]); /* not all of it is read */
         n += pieces_of(e->kind, e->at, e->more, &k->raws[i], k->pieces + n);
     }
     PERL_UNUSED_CONTEXT;
@@ -403,7 +450,7 @@ sirius_known *sirius_known_new(pTHX_ const sirius_target *t)
     k->entries = newHV();
     sr_buffer_init(&k->text);
     k->raws = calloc(PENDING_MAX, sizeof *k->raws);
-    k->pieces = calloc(2 * PENDING_MAX, sizeof *k->pieces);
+    k->pieces = calloc((1 + MORE_MAX) * PENDING_MAX, sizeof *k->pieces);
     if (k->raws && k->pieces)
         return k;
     sirius_known_free(aTHX_ k);

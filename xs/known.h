@@ -23,6 +23,17 @@ sirius_finding sirius_known_sub_again(pTHX_ sirius_known *k,
 sirius_finding sirius_known_statement(pTHX_ sirius_known *k, const COP *at);
 sirius_finding sirius_known_operation(pTHX_ sirius_known *k, const OP *at);
 
+/* What an operation that calls has been seen to call. The leaf keeps it; it is forgotten with the operation. */
+typedef struct sirius_callee {
+    const CV *sub; /* written in C; NULL: none was seen */
+    U32 times;     /* that it was */
+    bool varies;   /* others were seen as well */
+    bool perl;     /* a sub in Perl was */
+} sirius_callee;
+
+/* NULL: nothing is known of it. Lives until the next call for an operation. */
+sirius_callee *sirius_known_callee(pTHX_ sirius_known *k, const OP *at);
+
 /* Whether these are the lexical variables of the sub at that depth of recursion, from 1. */
 bool sirius_known_has_pad(pTHX_ sirius_known *k, const CV *at, I32 depth, const PAD *variables);
 

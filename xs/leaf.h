@@ -14,9 +14,10 @@ typedef struct sirius_leaf_at {
 } sirius_leaf_at;
 
 /*
- * Adds "JSON::XS::encode (XS)", "CORE::match (C)" or, where only the name of a method is left, "->selectall_arrayref (method)". False:
+ * Adds "JSON::XS::encode (XS)", "CORE::match (C)" or, where only the name of a method is certain, "->selectall_arrayref (method)". False:
  * there is nothing to add, or it is not certain. *fresh is set if something was looked up just now, and may not be what it was.
  */
-bool sirius_leaf_add(pTHX_ sirius_known *k, pid_t pid, const sirius_leaf_at *l, sr_buffer *out, bool *fresh);
+bool sirius_leaf_add(pTHX_ sirius_known *k, const sirius_target *t, const sirius_leaf_at *l, sr_buffer *out,
+                     bool *fresh);
 
 #endif

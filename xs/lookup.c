@@ -151,7 +151,7 @@ static bool is_named_method(unsigned type)
 }
 
 /* What an entersub calls: the last of its kids, as far as it is known without running the others */
-static void look_up_call(pid_t pid, const UNOP *call, sirius_finding *f)
+void sirius_lookup_call(pid_t pid, const UNOP *call, sirius_finding *f)
 {
 #if PERL_VERSION >= 26
     const OP *at = call->op_first;
@@ -200,7 +200,7 @@ void sirius_lookup_operation(pid_t pid, sr_buffer *text, const sirius_raw *r, si
 {
     const UNOP *op = &r->operation;
     if (op->op_type == OP_ENTERSUB) {
-        look_up_call(pid, op, f);
+        sirius_lookup_call(pid, op, f);
     } else if (is_slow(op->op_type)) {
         const char *name = PL_op_name[op->op_type];
         f->found = sr_buffer_add(text, "CORE::", 6) && sr_buffer_add(text, name, strlen(name));

@@ -17,6 +17,7 @@ typedef struct sirius_finding {
     bool found;  /* it has a name */
     bool fresh;  /* it was looked up since sirius_known_begin */
     bool reused; /* something else was at its address before, maybe when the stack was read */
+    bool sure;   /* of a closure: its code was known before, at whatever address */
     bool xs;     /* of a sub: it is written in C */
     bool
         closure; /* of a sub: it has none but where its code begins, as all subs of that code that have none */
@@ -24,6 +25,7 @@ typedef struct sirius_finding {
     sirius_leaf leaf; /* of an operation: what it does that has a name of its own */
     PADOFFSET in_pad; /* of LEAF_SUB, LEAF_METHOD: where in the pad its glob or name is; 0: `at` */
     const void *at;
+    U32 seq;          /* of a statement: its number in the order of compilation */
     const COP *start; /* of a sub: its first statement, if it begins with one */
     const OP *root;   /* of a sub, and of a statement in one: by which they belong together; NULL: unknown */
     const char *text; /* of a sub, its name; of a statement, "FILE:LINE"; of LEAF_PERL, "CORE::match" */
@@ -35,6 +37,8 @@ typedef union sirius_raw {
     struct {
         CV head;
         XPVCV body;
+        COP first;  /* of code in Perl, its first operation: its first statement, mostly */
+        XPVGV name; /* of a closure: it may have been given a name of its own */
     } sub;
     COP statement;
     UNOP operation;
@@ -48,5 +52,6 @@ typedef union sirius_raw {
 void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f);
 void sirius_lookup_statement(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f);
 void sirius_lookup_operation(pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f);
+void sirius_lookup_call(pid_t pid, const UNOP *call, sirius_finding *f); /* of an entersub; no text */
 
 #endif

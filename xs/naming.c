@@ -13,6 +13,19 @@ enum {
 /* Plack loads app.psgi in a package of its own, made of the path, which stands behind it anyway. */
 static const char sandbox[] = "Plack::Sandbox::";
 
+/* Without spaces, which stand between the name of a sub and its place: Try::Tiny names its blocks "Shop::try {...} " */
+static bool add_escaped(sr_buffer *out, sr_bytes name)
+{
+    const char *space;
+    while (name.len && (space = memchr(name.at, ' ', name.len))) {
+        size_t n = (size_t)(space - name.at);
+        if (!sr_logtext_add(out, sr_bytes_of(name.at, n)) || !sr_buffer_add(out, "\\x20", 4))
+            return false;
+        name = sr_bytes_of(space + 1, name.len - n - 1);
+    }
+    return sr_logtext_add(out, name);
+}
+
 static bool add_name(pid_t pid, sr_buffer *out, const HEK *at)
 {
     struct {
@@ -27,8 +40,7 @@ static bool add_name(pid_t pid, sr_buffer *out, const HEK *at)
         return false;
     if (len > sizeof sandbox - 1 && memcmp(name, sandbox, sizeof sandbox - 1) == 0)
         return sr_buffer_add(out, "main", 4);
-    return sr_logtext_add(out, sr_bytes_of(name, len)) &&
-           ((I32)len == head.len || sr_buffer_add(out, "...", 3));
+    return add_escaped(out, sr_bytes_of(name, len)) && ((I32)len == head.len || sr_buffer_add(out, "...", 3));
 }
 
 static bool add_package(pid_t pid, sr_buffer *out, const HV *at)

@@ -1,5 +1,6 @@
 #include "sampler.h"
 
+#include "base/clock.h"
 #include "judge.h"
 #include "leaf.h"
 
@@ -10,7 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TRIES_MAX = 12 };
+enum {
+    TRIES_MAX = 12,
+    TAKE_MAX_NS = 20 * 1000 * 1000, /* then it is not tried again: a process can make each try last */
+};
 
 struct sirius_sampler {
     sirius_target target;
@@ -159,14 +163,15 @@ static int try(pTHX_ sirius_sampler *s, sirius_judgement *j, SV *leaf, bool *has
     s->read.last = s->read.now;
     s->read.now = spare;
     *j = sirius_judge(aTHX_ & s->read);
-    if (j->within) {
+    if (j->within &&
+        sirius_callsite_is(aTHX_ s->read.sites, s->read.known, j->within->statement, j->within->op)) {
         bool fresh = false;
         const sirius_calls *c = s->read.now;
         const sirius_leaf_at at = {.point = j->within,
                                    .lasts = j->lasts,
                                    .stands = c->before.op == c->after.op && c->before.sp == c->after.sp};
         sr_buffer_reset(&s->label);
-        *has_leaf = sirius_leaf_add(aTHX_ s->read.known, s->target.pid, &at, &s->label, &fresh);
+        *has_leaf = sirius_leaf_add(aTHX_ s->read.known, &s->target, &at, &s->label, &fresh);
         if (*has_leaf)
             sv_setpvn(leaf, sr_buffer_at(&s->label), sr_buffer_len(&s->label));
         j->fresh = j->fresh || fresh;
@@ -198,9 +203,12 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
     SV *leaf = sv_2mortal(newSVpvs(""));
     bool has_leaf = false, done = false;
     int good = 0, err = 0;
+    int64_t until = sr_clock_monotonic() + TAKE_MAX_NS;
     s->read.has_last = false;
     to->state = state_of(s);
-    for (int i = 0; i < TRIES_MAX && to->state && !done && (!err || err == EFAULT); i++) {
+    for (int i = 0; i < TRIES_MAX && (!i || sr_clock_monotonic() < until) && to->state && !done &&
+                    (!err || err == EFAULT);
+         i++) {
         char before = to->state;
         good = try(aTHX_ s, &j, leaf, &has_leaf);
         err = good < 0 ? errno : 0;
@@ -233,9 +241,10 @@ sirius_sampler *sirius_sampler_new(pTHX_ const sirius_target *t)
     s->read.last = &s->stacks[1];
     sr_buffer_init(&s->label);
     s->read.known = sirius_known_new(aTHX_ t);
+    s->read.sites = sirius_callsites_new(aTHX_ t);
     s->snapshot = sirius_snapshot_new(aTHX_ t);
     s->stat = open(path, O_RDONLY | O_CLOEXEC);
-    if (s->stat >= 0 && s->read.known && s->snapshot)
+    if (s->stat >= 0 && s->read.known && s->read.sites && s->snapshot)
         return s;
     int err = errno == ENOENT ? ESRCH : errno;
     sirius_sampler_free(aTHX_ s);
@@ -247,6 +256,7 @@ void sirius_sampler_free(pTHX_ sirius_sampler *s)
 {
     if (s->read.known)
         sirius_known_free(aTHX_ s->read.known);
+    sirius_callsites_free(aTHX_ s->read.sites);
     sirius_snapshot_free(s->snapshot);
     if (s->stat >= 0)
         close(s->stat);

@@ -133,6 +133,11 @@ package Shop; my $in = eval qq{\nsub { my \$n = sleep 300; 1 }}; outer();
 #line 2 "/a b/My app.pm"
 sub outer { my $f = sub { my $n = $in->(); 1 }; $f->(); 1 }
 CODE
+    [ 'a name with spaces, as Try::Tiny gives' => <<'CODE', 'Shop::try\x20{...}\x20 s:2', 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop; use Sub::Util; my $named = Sub::Util::set_subname( "Shop::try {...} ",
+    sub { my $n = sleep 300; 1 } ); $named->();
+CODE
     [ 'names of any bytes' => <<'CODE', 'Shop::a\x0ab,\xe2\x98\xba s:2', 'CORE::sleep (C)' ],
 #line 1 "s"
 package Shop; use Sub::Util; my $named = Sub::Util::set_subname( "Shop::a\nb,\x{263a}",

@@ -1,0 +1,275 @@
+#include "callsite.h"
+
+#include "remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SITES_MAX = 20000, /* then all is forgotten */
+    READS_MAX = 1500,  /* operations that are looked at for one of them, of 0.4 us each */
+    DEPTH_MAX = 60,    /* of a statement */
+    LEVELS_MAX = 40,   /* statements around a statement */
+    NAME_MAX_BYTES = 64,
+};
+
+typedef struct site {
+    bool found;
+    sirius_leaf
+        kind; /* of the call: by a glob, by the name of a method, or by whatever was calculated: NONE */
+    PADOFFSET in_pad; /* where the glob is, as in sirius_finding */
+    const void *at;
+    const CV *sub;             /* of LEAF_SUB: what the glob had last */
+    char name[NAME_MAX_BYTES]; /* of LEAF_METHOD; "": it is longer */
+} site;
+
+struct sirius_callsites {
+    sirius_target target;
+    HV *sites; /* by statement and operation: each value has a site as its bytes */
+};
+
+#if PERL_VERSION >= 26
+/* --- the tree of operations --- */
+
+typedef struct walk {
+    pid_t pid;
+    const OP *retop, *op; /* one of them is looked for: a call that goes on there, or this operation */
+    int left;             /* operations that may still be read */
+    UNOP call;
+} walk;
+
+static bool read_op(walk *w, const OP *at, UNOP *op)
+{
+    return at && w->left-- > 0 && sirius_remote_copy(w->pid, op, at, sizeof *op);
+}
+
+static bool is_statement(const UNOP *op)
+{
+    return op->op_type == OP_NEXTSTATE || op->op_type == OP_DBSTATE;
+}
+
+static const OP *sibling(const UNOP *op)
+{
+    return op->op_moresib ? op->op_sibparent : NULL;
+}
+
+/* In this operation, or in one of those below it that belong to the same statement */
+static bool has(walk *w, const OP *it, const UNOP *op, int depth)
+{
+    UNOP kid;
+    if (w->op ? it == w->op : op->op_type == OP_ENTERSUB && op->op_next == w->retop) {
+        w->call = *op;
+        return true;
+    }
+    if (!(op->op_flags & OPf_KIDS) || depth == DEPTH_MAX)
+        return false;
+    for (const OP *at = op->op_first; read_op(w, at, &kid) && !is_statement(&kid); at = sibling(&kid))
+        if (has(w, at, &kid, depth + 1))
+            return true;
+    return false;
+}
+
+/* In what follows a statement, until the next one */
+static bool has_behind(walk *w, const UNOP *statement)
+{
+    UNOP op;
+    for (const OP *at = sibling(statement); read_op(w, at, &op) && !is_statement(&op); at = sibling(&op))
+        if (has(w, at, &op, 0))
+            return true;
+    return false;
+}
+
+/* What is above it; NULL: nothing, or unknown */
+static const OP *parent(walk *w, UNOP op)
+{
+    while (op.op_moresib)
+        if (!read_op(w, op.op_sibparent, &op))
+            return NULL;
+    return op.op_sibparent;
+}
+
+/* The last statement before it among those that have the same parent */
+static bool statement_before(walk *w, const UNOP *above, const OP *it, UNOP *statement)
+{
+    UNOP op;
+    bool has = false;
+    for (const OP *at = above->op_first; at != it && read_op(w, at, &op); at = sibling(&op)) {
+        if (is_statement(&op)) {
+            *statement = op;
+            has = true;
+        }
+    }
+    return has;
+}
+
+/*
+ * In the statement, or in one around it: perl does not always note when it leaves a block, as before it looks at the condition of a
+ * loop again.
+ */
+static bool find(walk *w, const OP *statement)
+{
+    UNOP op, above, around;
+    const OP *at = statement;
+    if (!read_op(w, at, &op) || !is_statement(&op))
+        return false;
+    if (has_behind(w, &op))
+        return true;
+    for (int i = 0; i < LEVELS_MAX; i++) {
+        const OP *up = parent(w, op);
+        if (!read_op(w, up, &above))
+            return false;
+        /* `at` was below `up`; what is before `up` has `up` in its statement */
+        at = up;
+        op = above;
+        const OP *over = parent(w, op);
+        if (!over || !read_op(w, over, &above) || !(above.op_flags & OPf_KIDS))
+            return false;
+        if (statement_before(w, &above, at, &around) && has_behind(w, &around))
+            return true;
+    }
+    return false;
+}
+
+/* --- what is called there --- */
+
+static const CV *sub_of(pid_t pid, const site *s, const PAD *variables)
+{
+    const void *at = s->at;
+    GV gv;
+    GP gp;
+    if (s->in_pad) {
+        PAD pad;
+        const SV *its;
+        if (!variables || !sirius_remote_copy(pid, &pad, variables, sizeof pad) ||
+            !sirius_remote_at(pid, &its, pad.sv_u.svu_array, (size_t)s->in_pad * sizeof its, sizeof its))
+            return NULL;
+        at = its;
+    }
+    if (!at || !sirius_remote_copy(pid, &gv, at, sizeof gv))
+        return NULL;
+    if (SvROK(&gv))
+        return (const CV *)gv.sv_u.svu_rv;
+    return isGV_with_GP(&gv) && sirius_remote_copy(pid, &gp, gv.sv_u.svu_gp, sizeof gp) ? gp.gp_cv : NULL;
+}
+
+static void note_name(pid_t pid, site *s, const PAD *variables)
+{
+    const void *at = s->at;
+    SV sv;
+    if (s->in_pad) {
+        PAD pad;
+        if (!variables || !sirius_remote_copy(pid, &pad, variables, sizeof pad) ||
+            !sirius_remote_at(pid, &at, pad.sv_u.svu_array, (size_t)s->in_pad * sizeof at, sizeof at))
+            return;
+    }
+    if (at && sirius_remote_copy(pid, &sv, at, sizeof sv) && SvPOK(&sv) &&
+        !sirius_remote_string(pid, s->name, sizeof s->name, sv.sv_u.svu_pv))
+        s->name[0] = 0;
+}
+
+/* f: the frame that was called; NULL: only whether it is there */
+static site look(walk *w, const COP *statement, const sirius_callframe *f)
+{
+    site s;
+    pid_t pid = w->pid;
+    memset(&s, 0, sizeof s);
+    s.found = find(w, (const OP *)statement);
+    if (s.found && f) {
+        sirius_finding call;
+        memset(&call, 0, sizeof call);
+        sirius_lookup_call(pid, &w->call, &call);
+        s.kind = call.found ? call.leaf : SIRIUS_LEAF_NONE;
+        s.in_pad = call.in_pad;
+        s.at = call.at;
+        if (s.kind == SIRIUS_LEAF_METHOD)
+            note_name(pid, &s, f->caller);
+    }
+    return s;
+}
+
+/* A closure that was installed as a method has no name of its own. */
+static bool has_name(const sirius_finding *sub, const char *name)
+{
+    size_t len = strlen(name);
+    return !len || sub->closure ||
+           (sub->len > len + 2 && memcmp(sub->text + sub->len - len, name, len) == 0 &&
+            memcmp(sub->text + sub->len - len - 2, "::", 2) == 0);
+}
+
+/* NULL: nothing is known of it */
+static site *get(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op,
+                 const sirius_callframe *f)
+{
+    struct {
+        const void *statement, *op;
+        U32 seq, called;
+    } key = {statement, op, 0, f != NULL};
+    sirius_finding its = sirius_known_statement(aTHX_ known, statement);
+    if (!op || !its.there)
+        return NULL;
+    key.seq = its.seq;
+    SV **found = hv_fetch(c->sites, (char *)&key, sizeof key, 0);
+    if (!found) {
+        walk w = {.pid = c->target.pid, .retop = f ? op : NULL, .op = f ? NULL : op, .left = READS_MAX};
+        site s = look(&w, statement, f);
+        if (HvUSEDKEYS(c->sites) >= SITES_MAX)
+            hv_clear(c->sites);
+        found = hv_store(c->sites, (char *)&key, sizeof key, newSVpvn((char *)&s, sizeof s), 0);
+    }
+    return found ? (site *)SvPVX(*found) : NULL;
+}
+
+bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
+{
+    site *s = get(aTHX_ c, known, f->called_at, f->retop, f);
+    if (!s) /* it was called by a sub in C */
+        return true;
+    if (!s->found)
+        return false;
+    if (s->kind == SIRIUS_LEAF_METHOD) {
+        sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
+        return !sub.found || has_name(&sub, s->name);
+    }
+    if (s->kind == SIRIUS_LEAF_SUB && s->sub != f->sub)
+        s->sub = sub_of(c->target.pid, s, f->caller); /* another one may be there now */
+    return s->kind != SIRIUS_LEAF_SUB || s->sub == f->sub;
+}
+
+bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op)
+{
+    const site *s = get(aTHX_ c, known, statement, op, NULL);
+    return s && s->found;
+}
+#else
+bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
+{
+    PERL_UNUSED_CONTEXT;
+    (void)c, (void)known, (void)f;
+    return true;
+}
+
+bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op)
+{
+    PERL_UNUSED_CONTEXT;
+    (void)c, (void)known, (void)statement, (void)op;
+    return true;
+}
+#endif
+
+sirius_callsites *sirius_callsites_new(pTHX_ const sirius_target *t)
+{
+    sirius_callsites *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->target = *t;
+    c->sites = newHV();
+    return c;
+}
+
+void sirius_callsites_free(pTHX_ sirius_callsites *c)
+{
+    if (!c)
+        return;
+    SvREFCNT_dec((SV *)c->sites);
+    free(c);
+}

@@ -1,0 +1,24 @@
+#ifndef SIRIUS_CALLSITE_H
+#define SIRIUS_CALLSITE_H
+/*
+ * callsite: whether a statement calls a sub and goes on behind that call. A context of perl has both, the statement and the operation
+ * to go on with, but it may have been written while it was read: then the statement is that of one call, and the sub that of
+ * another. The tree of operations tells. What was found once is remembered.
+ *
+ * Owner: the sampler. Not for perl before 5.26, whose operations do not know what is above them: there every call is believed.
+ */
+#include "known.h"
+#include "snapshot.h"
+
+typedef struct sirius_callsites sirius_callsites;
+
+sirius_callsites *sirius_callsites_new(pTHX_ const sirius_target *t); /* NULL: no memory */
+void sirius_callsites_free(pTHX_ sirius_callsites *c);
+
+/* Whether the frame, of a sub, may have been called where it says. Asks `known` for the statement and for the sub. */
+bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f);
+
+/* Whether the operation is one of the statement: perl sets the one after the other. */
+bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op);
+
+#endif

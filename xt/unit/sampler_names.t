@@ -1,0 +1,146 @@
+# Programs that tell by their lines which name is right: no sample has another one, however short or short-lived its subs are
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../../t/lib";
+use File::Temp ();
+use List::Util ();
+use POSIX      ();
+use Sirius::OS::Sampler;
+use Sirius::Test;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+my $pid;
+
+END {
+    my $status = $?;
+    if ($pid) { kill KILL => $pid; waitpid $pid, 0 }
+    $? = $status;
+}
+
+# A name that ends with the number of its file, or of the line where it was called
+sub same_number {
+    my ($labels) = @_;
+    for my $label (@$labels) {
+        return $label if $label =~ /::f(\d+) f(\d+):/        && $1 ne $2;
+        return $label if $label =~ /\[f(\d+):1\] f(\d+):1\z/ && $1 ne $2;
+    }
+    return;
+}
+
+sub called_at {
+    my ( $labels, $line_of ) = @_;
+    for my $i ( 1 .. $#$labels ) {
+        my ($line) = $labels->[ $i - 1 ] =~ / s:(\d+)\z/ or next;
+        my ($name) = $line_of->( $labels->[$i] )         or next;
+        return "$labels->[$i - 1] > $labels->[$i]" if $line ne $name;
+    }
+    return;
+}
+
+my $lines = join '', map {qq{#line $_ "s"\nf$_();\n}} 10 .. 29;
+my $subs  = join '', map {"sub f$_ { 1 }\n"} 10 .. 29;
+my $short = join '',
+    map {qq(#line $_ "s"\n{ my \$k = rand; my \$c = sub { my \$y = \$k; \$y++; \$y }; \$c->() }\n)} 10, 20,
+    30;
+
+#<<< what it is; the program; the wrong label of a stack, if there is one; what must be seen at all
+my @CASES = (
+    [ 'subs that strings make, one after the other at the same address' => <<'CODE', \&same_number, qr/\AShop::f\d+ f\d+:1\z/ ],
+package Shop; my $i = 0;
+while (1) { $i = ( $i + 1 ) % 1000;
+    eval qq{#line 1 "f$i"\nsub f$i { my \$n = 0; \$n += \$_ for 1 .. 300; \$n }\n1} or die;
+    my $f = \&{"Shop::f$i"}; $f->(); undef &$f; delete $Shop::{"f$i"} }
+CODE
+    [ 'closures that strings make' => <<'CODE', \&same_number, qr/\AShop::__ANON__\[f\d+:1\] f\d+:1\z/ ],
+package Shop; my $i = 0;
+while (1) { $i = ( $i + 1 ) % 1000;
+    my $f = eval qq{#line 1 "f$i"\nsub { my \$n = \$i; \$n += \$_ for 1 .. 300; \$n }} or die; $f->() }
+CODE
+    [ 'closures that are given a name' => <<'CODE', sub { called_at( $_[0], sub { $_[0] =~ /::of(\d+)/ } ) }, qr/::of\d+/ ],
+package Shop; use Sub::Util 'set_subname';
+sub made { my ( $name, $k ) = @_; set_subname( "Shop::$name", sub { my $n = $k; $n += $_ for 1 .. 20; $n } ) }
+while (1) {
+#line 10 "s"
+made( 'of10', 1 )->();
+#line 20 "s"
+made( 'of20', 2 )->() }
+CODE
+    [ 'subs that each have a line of their own that calls them' => <<"CODE", sub { called_at( $_[0], sub { $_[0] =~ /::f(\d+)/ } ) }, qr/::f\d+/ ],
+package Shop; $subs while (1) { $lines }
+CODE
+    [ 'the same, called by a sub in a sub' => <<"CODE", sub { called_at( $_[0], sub { $_[0] =~ /::f(\d+)/ } ) }, qr/::f\d+/ ],
+package Shop; $subs sub inner { while (1) { $lines } } sub outer { inner() } outer();
+CODE
+    [ 'short closures of one line each' => <<"CODE", sub { called_at( $_[0], sub { $_[0] =~ /\[s:(\d+)\]/ } ) }, qr/\[s:\d+\]/ ],
+package Shop; sub all { $short } all() while 1;
+CODE
+    [ 'methods in C of the same name' => <<'CODE', sub { called_at( $_[0], sub { { 'Digest::MD5::add (XS)' => 10, 'Digest::SHA::add (XS)' => 20 }->{ $_[0] } // () } ) }, qr/add \(/ ],
+use Digest::MD5; use Digest::SHA; my $m = Digest::MD5->new; my $s = Digest::SHA->new(1); my $text = 'x' x 300;
+while (1) {
+#line 10 "s"
+$m->add($text);
+#line 20 "s"
+$s->add($text) }
+CODE
+    [ 'a name that is of one sub and then of another' => <<'CODE', sub { called_at( $_[0], sub { { 'List::Util::sum (XS)' => 11, 'List::Util::max (XS)' => 21 }->{ $_[0] } // ( $_[0] =~ /in_perl/ ? 31 : () ) } ) }, qr/in_perl/ ],
+use List::Util; no warnings; my @l = ( 1 .. 30 ); sub in_perl { my $n = 0; $n += $_ for 1 .. 20; $n }
+while (1) {
+*f = \&List::Util::sum;
+#line 11 "s"
+f(@l);
+#line 20 "s"
+*f = \&List::Util::max;
+#line 21 "s"
+f(@l);
+#line 30 "s"
+*f = \&in_perl;
+#line 31 "s"
+f(@l) }
+CODE
+);
+#>>>
+
+for my $case (@CASES) {
+    my ( $name, $code, $wrong, $wanted ) = @$case;
+    subtest $name => sub {
+        my $file = spew( "$dir/program", $code );
+        $pid = fork // die "fork: $!";
+        if ( !$pid ) {
+            exec {$^X} $^X, $file or POSIX::_exit(1);
+        }
+        my $sampler;
+        until_true(
+            20,
+            sub {
+                Sirius::Test::Server::slurp("/proc/$pid/cmdline") =~ /program\0\z/
+                    && ( $sampler = eval { Sirius::OS::Sampler->new($pid) } );
+            }
+        );
+        my ( $n, $cut, $seen, %wrong ) = ( 0, 0, 0 );
+        my ( $until, $at_most ) = ( time + ( $ENV{SIRIUS_TEST_SECONDS} || 4 ), time + 60 );
+        while ( time < $until || ( ( !$seen || $n < 1000 ) && time < $at_most ) ) {
+            my ( $labels, undef, $moved ) = $sampler->stack or next;
+            $n++;
+            $cut++  if $moved;
+            $seen++ if grep {/$wanted/} @$labels;
+            my $label = $wrong->($labels);
+            $wrong{$label}++ if defined $label;
+            sleep rand 0.0003;
+        }
+        kill KILL => $pid;
+        waitpid $pid, 0;
+        undef $pid;
+        my $times = List::Util::sum0( values %wrong );
+
+# A copy of the stack may be torn in a way that makes sense, as when the CPU goes to another process in the middle of it
+        cmp_ok $times, '<=', $n / 5000, "$times wrong ones of $n samples, $cut of them cut"
+            or diag explain \%wrong;
+        cmp_ok $seen, '>', 0,      'what it is about was seen';
+        cmp_ok $cut,  '<', $n / 2, 'most are whole';
+    };
+}
+
+done_testing;
