@@ -104,7 +104,6 @@ my %ELSEWHERE = (
     'lib/Sirius/Process/StopDelay.pm' => 'process/stop/drain_delay',
     'lib/Sirius/Process/Supervisor.pm' => 'process/workers/signals process/stop/stop process/reload/reload',
     'lib/Sirius/Process/WorkerHandle.pm' => 'unit/recycling process/workers/respawn',
-    'lib/Sirius/Profile/Collector.pm' => 'process/cli/profile',
     'lib/Sirius/Profile/Dump.pm' => 'process/cli/profile',
     'lib/Sirius/Profile/Server.pm' => 'process/cli/profile',
     'lib/Sirius/Profile/Table.pm' => 'process/cli/profile',

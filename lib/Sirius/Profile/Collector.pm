@@ -6,6 +6,7 @@ use warnings;
 use List::Util          qw(max);
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
+use Sirius::OS::Proc;
 use Sirius::OS::Sampler;
 use Sirius::Profile::Samples;
 
@@ -48,15 +49,18 @@ sub new {
     my ( $class, %options ) = @_;
     my $self = bless {
         begun    => now(),
+        failures => {},
         hz       => 99,
-        samplers => {},
         only     => sub {1},
+        pause    => {},
+        samplers => {},
         samples  => undef,
         seconds  => 10,
         seen     => {},
         tick     => 0,
         %options
     }, $class;
+    $self->{born}    = Sirius::OS::Proc->born( $self->{pid} ) if $self->{pid};
     $self->{samples} = Sirius::Profile::Samples->new( hz => $self->{hz}, memory => $self->{memory} );
     $self->_check( $self->{pid} // map { $_->[1]{pid} } $self->_rows );
     $self->_next;
@@ -95,6 +99,16 @@ sub _check {
     return;
 }
 
+# A sampler has a descriptor and buffers, and there may be a new worker for each request
+sub _drop_ended {
+    my $self = shift;
+    my %is   = map { $self->{board}->row($_)->{pid} => 1 } $self->{board}->occupied;
+    for my $kept ( @{$self}{qw(failures pause samplers)} ) {
+        delete @{$kept}{ grep { !$is{$_} } keys %$kept };
+    }
+    return;
+}
+
 # The next moment is at random within its period: else it could keep step with what it looks at
 sub _next {
     my $self = shift;
@@ -125,9 +139,11 @@ sub _rows {
 # Undef: that process has ended, or cannot be looked at. To find the perl in a process that has mapped much takes long
 sub _sampler {
     my ( $self, $pid ) = @_;
-    return if now() < ( $self->{pause}{$pid} // 0 );
-    return $self->{samplers}{$pid}
-        //= $self->{only}->($pid) ? eval { Sirius::OS::Sampler->new($pid) } : undef;
+    return                         if now() < ( $self->{pause}{$pid} // 0 );
+    return $self->{samplers}{$pid} if $self->{samplers}{$pid};
+    $self->_drop_ended             if $self->{board};
+    return                         if !$self->{only}->($pid);
+    return $self->{samplers}{$pid} = eval { Sirius::OS::Sampler->new($pid) };
 }
 
 # Its labels and state, for a dump
@@ -142,7 +158,7 @@ sub _take {
     my ( $self, $pid, $root, $below, $holds ) = @_;
     my $sampler = $self->_sampler($pid);
     my ( $labels, $state, $moved ) = $sampler ? $sampler->stack($below) : ();
-    return if !$holds->();    # it has ended, so the stack may be of another one
+    return if !$holds->($labels);    # it has ended, so the stack may be of another one
     if ( !$labels ) {
         delete $self->{samplers}{$pid};
         $self->{pause}{$pid} = now() + PAUSE if ++$self->{failures}{$pid} % MANY == 0;
@@ -155,11 +171,18 @@ sub _take {
     return $self->{samples}->add( [ $root, @$labels ], $state eq 'R' ? 'cpu' : 'wait' );
 }
 
+# One that has ended has no stack, and is there until its parent waits for it, or another one has its PID
 sub _take_process {
     my $self = shift;
     my $pid  = $self->{pid};
     $self->{seen}{$pid} = 1;
-    return $self->_take( $pid, "process $pid", undef, sub { return !( $self->{gone} = !kill 0 => $pid ) } );
+    my $holds = sub {
+        my $read = shift;
+        my $born = $read ? $self->{born} : Sirius::OS::Proc->born($pid);
+        $self->{gone} = !defined $born || $born ne ( $self->{born} // '' );
+        return !$self->{gone};
+    };
+    return $self->_take( $pid, "process $pid", undef, $holds );
 }
 
 sub _take_worker {
