@@ -6,6 +6,7 @@ use File::Temp          ();
 use POSIX               ();
 use Sirius::Base::Clock qw(now);
 use Sirius::Profile::Collector;
+use Sirius::Profile::Table;
 use Sirius::Test;
 use Test::More;
 
@@ -26,11 +27,14 @@ sub Sirius::Test::Rows::requests {
     return map { [ $_, $self->{pids}[$_], 1, 'GET /' ] } $self->occupied;
 }
 
-# A perl that sleeps
+# A perl that sleeps, 30 calls deep
 sub perl {
     my $pid = fork // die "fork: $!";
     if ( !$pid ) {
-        exec $^X, '-e', 'sleep 300', 'asleep' or POSIX::_exit(1);
+        exec $^X, '-e',
+            'sub Sirius::Worker::run { deep(30) } sub deep { $_[0] ? deep( $_[0] - 1 ) : sleep 300; 1 } Sirius::Worker::run(); 1',
+            'asleep'
+            or POSIX::_exit(1);
     }
     push @running, $pid;
     until_true( 20, sub { Sirius::Test::Server::slurp("/proc/$pid/cmdline") =~ /asleep/ } );
@@ -76,6 +80,52 @@ subtest 'A process that its parent does not wait for' => sub {
     ok !$collector->ended,     'it runs';
     kill KILL => $pid;
     ok until_true( 20, sub { $collector->act; $collector->ended } ), 'the profile ends with it';
+    ended($pid);
+};
+
+subtest 'Many workers' => sub {
+    my $pid = perl();
+    my $hz  = sub {
+        my ( $workers, $wanted, @more ) = @_;
+        my $board = bless { pids => [ ($pid) x $workers ] }, 'Sirius::Test::Rows';
+        return Sirius::Profile::Collector->new( board => $board, hz => $wanted, @more )->samples->hz;
+    };
+    is $hz->( 1, 1000 ),                 1000, 'of one as many samples as are wanted';
+    is $hz->( 32, 99 ),                  99,   'also of some';
+    is $hz->( 64, 99 ),                  50,   'fewer where there are many';
+    is $hz->( 64, 20 ),                  20,   'unless fewer are wanted';
+    is $hz->( 5000, 99 ),                1,    'one at least';
+    is $hz->( 64, 99, worker => 3 ),     99,   'but only those count that are looked at';
+    is $hz->( 64, 99, only => sub { } ), 99,   'and that may be looked at';
+    ended($pid);
+};
+
+subtest 'A dump is bounded' => sub {
+    my $pid       = perl();
+    my $board     = bless { pids => [ $pid, $pid ] }, 'Sirius::Test::Rows';
+    my $collector = Sirius::Profile::Collector->new( board => $board );
+    my $frames    = sub { return $collector->dump(@_)->[1]{frames} || [] };
+    ok until_true( 20, sub { @{ $frames->() } == 32 } ), 'as many frames as there are';
+    is_deeply $frames->(10_000), $frames->(), 'if they have room';
+    my ( undef, $outer, @inner ) = ( '', @{ $frames->() }[ -4 .. -1 ] );
+    my $room = length join '', @inner;
+    is_deeply $frames->( 2 * $room ),                     [ '...', @inner ],         'else the inner ones';
+    is_deeply $frames->( 2 * ( $room + length $outer ) ), [ '...', $outer, @inner ], 'all that have room';
+    is_deeply $frames->(0),                               ['...'],                   'or none';
+    ended($pid);
+};
+
+subtest 'Stacks for which there is no memory' => sub {
+    my $pid   = perl();
+    my $board = bless { pids => [$pid] }, 'Sirius::Test::Rows';
+    my $collector
+        = Sirius::Profile::Collector->new( board => $board, hz => 1000, memory => 400, seconds => 60 );
+    ok take( $collector, 20 ), 'samples';
+    my $left_out = $collector->samples->left_out;
+    cmp_ok $left_out, '>', 0, 'are counted apart';
+    like + Sirius::Profile::Table->text( $collector->samples ),
+        qr/\A\d+ samples in .*; $left_out are in \(other\), as there were too many different stacks\n/,
+        'and a table says so';
     ended($pid);
 };
 

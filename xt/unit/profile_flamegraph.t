@@ -48,7 +48,8 @@ subtest 'Figures' => sub {
     $samples->add( [ 'GET /a', 'Shop::a a.pm:1', 'DBI::do (XS)' ],   'wait', 10 );
     my $data = data( page( $samples, title => 'shop.psgi' ) );
     is $data->{title}, 'shop.psgi', 'title';
-    is_deeply $data->{about}, { cut => 2, failed => 1, hz => 99, seconds => 10 }, 'how it was taken';
+    is_deeply $data->{about}, { cut => 2, failed => 1, hz => 99, left_out => 0, seconds => 10 },
+        'how it was taken';
     ok !$data->{compare}, 'compared with nothing';
     my @names = map { $_->[0] } @{ $data->{names} };
     my @rows  = @{ $data->{nodes} };

@@ -89,7 +89,7 @@ sub _html {
     my ( $self, $folded ) = @_;
     my $facts   = $self->{facts};
     my $samples = Sirius::Profile::Samples->from_folded($folded);
-    $samples->set( map { $_ => $facts->{$_} } qw(cut failed hz seconds taken) );
+    $samples->set( map { $_ => $facts->{$_} } qw(cut failed hz left_out seconds taken) );
     return Sirius::Profile::FlameGraph->html( $samples,
         title => $self->{title} . POSIX::strftime( ', %Y-%m-%d %H:%M:%S', localtime $facts->{at} ) );
 }

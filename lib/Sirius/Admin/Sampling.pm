@@ -4,7 +4,7 @@ use strict;
 use warnings;
 
 use JSON::PP            ();
-use List::Util          qw(max min);
+use List::Util          qw(max);
 use Sirius::Base::Clock qw(now);
 use Sirius::Profile::Collector;
 
@@ -14,7 +14,7 @@ use constant {
     KEEP    => 60,          # seconds for which samples wait to be asked for, and somebody looks at their page
     MEMORY  => 8 * 1024 * 1024,    # bytes of different stacks
     SECONDS => 10,
-    STACKS  => 3200,               # that are read in a second at most: a tenth of a processor
+    STACK   => 48 * 1024,    # bytes of the names in a stack: a message has a limit, and JSON may double them
 };
 
 my $json = JSON::PP->new->canonical->ascii;
@@ -36,13 +36,8 @@ sub act {
 sub begin {
     my $self = shift;
     return 'running' if $self->{collector};
-    my $workers = () = $self->{board}->occupied;
     delete @{$self}{qw(done until)};
-    $self->{collector} = $self->_collector(
-        hz      => max( 1, min HZ, int STACKS / max 1, $workers ),
-        memory  => MEMORY,
-        seconds => SECONDS,
-    );
+    $self->{collector} = $self->_collector( hz => HZ, memory => MEMORY, seconds => SECONDS );
     return 'begun ' . SECONDS;
 }
 
@@ -73,14 +68,9 @@ sub samples {
 
 sub stack {
     my ( $self, $pid ) = @_;
-    my ($worker) = grep { $_->{pid} == $pid } @{ $self->_collector( worker => $pid )->dump };
+    my ($worker) = grep { $_->{pid} == $pid } @{ $self->_collector( worker => $pid )->dump(STACK) };
     die "there is no worker $pid\n" if !$worker;
-    my $text = $json->encode($worker);
-    while ( length $text > CHUNK ) {    # a message has a limit, and a name of a sub hardly any
-        splice @{ $worker->{frames} }, 0, 1 + @{ $worker->{frames} } / 2, '...';
-        $text = $json->encode($worker);
-    }
-    return $text;
+    return $json->encode($worker);
 }
 
 sub _collector {

@@ -19,9 +19,10 @@ use Sys::Hostname ();
 use Time::HiRes   qw(sleep);
 
 use constant {
-    FIRST    => -20,    # the highest priority
+    FIRST    => -20,              # the highest priority
     HZ       => 99,
-    PATIENCE => 10,     # seconds to wait for an answer of the server, beside the time that it takes samples
+    MEMORY   => 256 * 1024**2,    # bytes of different stacks
+    PATIENCE => 10,    # seconds to wait for an answer of the server, beside the time that it takes samples
     SECONDS  => 10,
 };
 
@@ -119,9 +120,11 @@ sub main {
     $self->no_more(@words);
     $self->_check_options;
     return $self->_dump if defined $command;
-    my $format = $self->_format;
-    my $older  = $self->_older($format);
-    $self->_write( $self->_made( $format, $self->_samples, $older ) );
+    my $format  = $self->_format;
+    my $older   = $self->_older($format);
+    my $samples = $self->_samples;
+    $self->_say_bounds( $format, $samples );
+    $self->_write( $self->_made( $format, $samples, $older ) );
     return $self->DONE;
 }
 
@@ -198,6 +201,7 @@ sub _collector {
     my $worker = $self->given('worker');
     my %which  = (
         hz      => $self->given('hz') // HZ,
+        memory  => MEMORY,
         path    => $self->given('path'),
         seconds => $self->given('seconds') // SECONDS,
         worker  => defined $worker && $worker ne 'all' ? $worker : undef,
@@ -287,7 +291,7 @@ sub _samples {
         print {*STDERR} "sirius profile: $why; the server takes the samples itself\n";
         my ($answer) = $self->_ask( $path, command => 'profile', _known(%which) );
         my $samples = Sirius::Profile::Samples->from_folded( $answer->{folded} );
-        $samples->set( map { $_ => $answer->{$_} } qw(cut failed hz seconds taken) );
+        $samples->set( map { $_ => $answer->{$_} || 0 } qw(cut failed hz left_out seconds taken) );
         return $samples;
     }
     print {*STDERR} 'sirius profile: taking samples for '
@@ -306,6 +310,20 @@ sub _samples {
     }
     setpriority 0, 0, $usual;
     return $collector->samples;
+}
+
+# Tables and pages have some of it
+sub _say_bounds {
+    my ( $self, $format, $samples ) = @_;
+    my ( $left_out, $hz ) = map { $samples->$_ } qw(left_out hz);
+    my $wanted = $self->given('hz') // HZ;
+    print {*STDERR}
+        "sirius profile: each worker was looked at $hz times a second, not $wanted, as there are many\n"
+        if $hz < $wanted;
+    print {*STDERR}
+        "sirius profile: $left_out samples are counted as (other), as there were too many different stacks\n"
+        if $left_out && $format !~ /\A(?:html|table)\z/;
+    return;
 }
 
 sub _write {
@@ -373,7 +391,8 @@ No name is guessed. What changes so fast that it can't be read as a whole is sho
 is told. What is not seen: a sub in C that has called a sub of Perl, threads other than the main one, and programs that the application has
 started.
 
-Ctrl-C ends it earlier and shows what there is.
+Ctrl-C ends it earlier and shows what there is. When 256 MiB of different stacks have been seen (4 MiB if the server takes the samples), stacks
+that have not been seen before are counted as C<(other)>; the command says how many.
 
 =head2 Which server
 
@@ -417,7 +436,7 @@ the ending of the file of C<--output> (F<.folded>, F<.html>, F<.json>, F<.pb.gz>
 
 =item B<--hz> I<N>
 
-Take I<N> samples of each worker in a second (default: 99).
+Take I<N> samples of each worker in a second (default: 99). It takes fewer where there are many workers: 3200 of all together.
 
 =item B<-o>, B<--output> I<FILE>
 

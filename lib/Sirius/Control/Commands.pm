@@ -10,7 +10,8 @@ use Sirius::OS::Title;
 use Sirius::Profile::Collector;
 use Sys::Hostname ();
 
-use constant LOOK       => 0.05;    # seconds between two checks for those who wait
+use constant LOOK       => 0.05;           # seconds between two checks for those who wait
+use constant MEMORY     => 4 * 1024**2;    # bytes of different stacks, and of those of all workers
 use constant HOLDS_NONE => 'the server holds no connections: start it with --hold';
 
 my %COMMAND = (
@@ -131,9 +132,16 @@ sub _generation {
 sub _profile {
     my ( $self, $request, $reply, undef, $waits ) = @_;
     my %which     = map { defined $request->{$_} ? ( $_ => $request->{$_} ) : () } qw(hz path seconds worker);
-    my $collector = eval { Sirius::Profile::Collector->new( board => $self->{scoreboard}, %which ) };
+    my $collector = eval {
+        Sirius::Profile::Collector->new(
+            board  => $self->{scoreboard},
+            memory => MEMORY,
+            reader => 'the server',
+            %which
+        );
+    };
     return $reply->( { ok => 0, error   => $@ =~ s/\n\z//r } )                  if !$collector;
-    return $reply->( { ok => 1, workers => $collector->dump } )                 if $request->{dump};
+    return $reply->( { ok => 1, workers => $collector->dump(MEMORY) } )         if $request->{dump};
     return $reply->( { ok => 0, error   => 'another profile is being taken' } ) if $self->_profiles;
     $self->{profile} = { collector => $collector, reply => $reply, waits => $waits };
     return;
@@ -231,7 +239,7 @@ sub _take_samples {
     return if !$collector->ended;
     delete $self->{profile};
     my $samples = $collector->samples;
-    my %facts   = map { $_ => $samples->$_ } qw(cut failed folded hz seconds taken);
+    my %facts   = map { $_ => $samples->$_ } qw(cut failed folded hz left_out seconds taken);
     return $reply->( { ok => 1, %facts } );
 }
 

@@ -3,7 +3,7 @@ package Sirius::Profile::Collector;
 use strict;
 use warnings;
 
-use List::Util          qw(max);
+use List::Util          qw(max min);
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::OS::Proc;
@@ -11,9 +11,10 @@ use Sirius::OS::Sampler;
 use Sirius::Profile::Samples;
 
 use constant {
-    MANY  => 10,    # failures in a row, after which a process is left alone for a while
-    PAUSE => 1,     # seconds
-    TRIES => 5,
+    MANY   => 10,      # failures in a row, after which a process is left alone for a while
+    PAUSE  => 1,       # seconds
+    STACKS => 3200,    # that are read in a second at most: a tenth of a processor
+    TRIES  => 5,
 };
 
 my $BELOW = 'Sirius::Worker::run';    # the sub of the server in which a worker runs the application
@@ -33,9 +34,14 @@ sub act {
 sub due { return shift->{due} }
 
 sub dump {    ## no critic (ProhibitBuiltinHomonyms)
-    my $self = shift;
-    return [ { pid => $self->{pid}, $self->_stack( $self->{pid}, undef ) } ] if $self->{pid};
-    return [ map { $self->_worker(@$_) } $self->_rows ];
+    my ( $self, $bytes ) = @_;
+    my @found
+        = $self->{pid}
+        ? { pid => $self->{pid}, $self->_stack( $self->{pid}, undef ) }
+        : map { $self->_worker(@$_) } $self->_rows;
+    my @read = grep { $_->{frames} } @found;
+    if ( defined $bytes ) { _shorten( $_->{frames}, $bytes / @read ) for @read }
+    return \@found;
 }
 
 sub end { return shift->{ended} = now() }
@@ -60,9 +66,11 @@ sub new {
         tick     => 0,
         %options
     }, $class;
+    my @pids = $self->{pid} // map { $_->[1]{pid} } $self->_rows;
     $self->{born}    = Sirius::OS::Proc->born( $self->{pid} ) if $self->{pid};
+    $self->{hz}      = max 1, min $self->{hz}, int STACKS / max 1, scalar @pids;
     $self->{samples} = Sirius::Profile::Samples->new( hz => $self->{hz}, memory => $self->{memory} );
-    $self->_check( $self->{pid} // map { $_->[1]{pid} } $self->_rows );
+    $self->_check(@pids);
     $self->_next;
     return $self;
 }
@@ -144,6 +152,15 @@ sub _sampler {
     $self->_drop_ended             if $self->{board};
     return                         if !$self->{only}->($pid);
     return $self->{samplers}{$pid} = eval { Sirius::OS::Sampler->new($pid) };
+}
+
+# What is further out goes: names have hardly any limit
+sub _shorten {
+    my ( $frames, $bytes ) = @_;
+    my $keep = 0;
+    $keep++ while $keep < @$frames && ( $bytes -= length $frames->[ -1 - $keep ] ) >= 0;
+    splice @$frames, 0, @$frames - $keep, '...' if $keep < @$frames;
+    return;
 }
 
 # Its labels and state, for a dump
@@ -251,9 +268,11 @@ When L</act> has to be called next, in monotonic seconds.
 =head2 dump
 
   for my $worker ( @{ $collector->dump } ) { ... }
+  my $workers = $collector->dump($bytes);
 
 What each worker does now: a list of hashes with C<pid> and C<state>; with C<line> and C<seconds> of its request, if it runs one; and with
-C<frames> and C<kind> (C<cpu> or C<wait>) if its stack could be read. C<frames> is empty if code of the server runs.
+C<frames> and C<kind> (C<cpu> or C<wait>) if its stack could be read. C<frames> is empty if code of the server runs. With C<$bytes>, the
+frames of all have at most that many bytes: C<...> stands for those further out.
 
 =head2 end
 
@@ -269,7 +288,9 @@ True if the time is over, or the process has ended.
   my $collector = Sirius::Profile::Collector->new( pid => $pid, seconds => 10, hz => 99 );
 
 With C<worker>, only the worker with that row or PID; with C<path>, only requests whose path begins with it; with C<only>, a sub, only
-processes whose PID it likes. C<memory> limits the samples (L<Sirius::Profile::Samples/new>), C<reader> is for L<Sirius::OS::Sampler/new>. C<pid> is any process of the same perl. Dies as L<Sirius::OS::Sampler/new> if the kernel forbids it.
+processes whose PID it likes. C<memory> limits the samples (L<Sirius::Profile::Samples/new>), C<reader> is for
+L<Sirius::OS::Sampler/new>. C<pid> is any process of the same perl. C<hz> becomes less where there are many workers: 3200 stacks are read
+in a second at most. Dies as L<Sirius::OS::Sampler/new> if the kernel forbids it.
 
 =head2 path_of
 

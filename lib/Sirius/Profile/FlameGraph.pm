@@ -64,8 +64,9 @@ sub _data {
     my %other;
     @other{qw(least stacks samples)} = ( $tree->least, $tree->other );
     return _object(
-        about =>
-            _object( map { $_ => $samples->$_ + 0 } grep { defined $samples->$_ } qw(cut failed hz seconds) ),
+        about => _object(
+            map { $_ => $samples->$_ + 0 } grep { defined $samples->$_ } qw(cut failed hz left_out seconds)
+        ),
         compare => $older ? 'true' : 'false',
         counts  => _object(%counts),
         names   => _array(@names),

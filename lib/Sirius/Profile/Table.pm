@@ -51,6 +51,8 @@ sub _summary {
     $text .= sprintf ': %.0f %% on CPU, %.0f %% waiting', 100 * $cpu / $all, 100 * $wait / $all;
     $text .= '; ' . $samples->cut . ' moved too fast to be read as a whole' if $samples->cut;
     $text .= '; ' . $samples->failed . ' could not be read'                 if $samples->failed;
+    $text .= '; ' . $samples->left_out . ' are in (other), as there were too many different stacks'
+        if $samples->left_out;
     return "$text\n";
 }
 

@@ -262,13 +262,14 @@ function drawAll() {
 }
 
 function notes() {
-    const { cut, failed } = data.about;
+    const { cut, failed, left_out: leftOut } = data.about;
     const { least, samples, stacks } = data.other;
     return [
         stacks && `Calls with less than ${show.percent(least).replace('.0', '')} of the samples are shown as (other): in all,`
             + ` ${show.many(stacks, 'stack', 'stacks')} with ${show.many(samples, 'sample', 'samples')}.`,
         cut && `${show.many(cut, 'stack was', 'stacks were')} cut, as calls came and went while they were read.`,
         failed && `${show.many(failed, 'sample', 'samples')} could not be taken.`,
+        leftOut && `${show.many(leftOut, 'sample is', 'samples are')} counted as (other), as there were too many different stacks.`,
         ...['functions', 'lines'].filter(kind => data.counts[kind] > data[kind].length)
             .map(kind => `The table has ${show.count(data[kind].length)} of ${show.count(data.counts[kind])} ${kind}.`),
     ].filter(Boolean).join(' ');
