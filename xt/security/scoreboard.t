@@ -1,6 +1,8 @@
 use strict;
 use warnings;
+use File::Temp ();
 use FindBin;
+use POSIX ();
 use lib "$FindBin::Bin/../../t/lib";
 use Test::More;
 use Sirius::Test;
@@ -51,6 +53,60 @@ for my $numbers ( '16777216,64', '0,0', '4294967295,4294967295' ) {
         $server->stop;
     };
 }
+
+# Where a row has the PID of a worker, sirius profile reads the stack of that process
+my $POINT = <<'APP';
+sub {
+    my $env = shift;
+    sleep 300 if $env->{PATH_INFO} eq '/sleep';
+    return [ 200, [], ["$$"] ] if $env->{PATH_INFO} ne '/point';
+    my ($fd) = grep { ( readlink || '' ) =~ /memfd:sirius scoreboard/ } glob '/proc/self/fd/*';
+    open my $memory, '+<:raw', $fd or die "$fd: $!";
+    my $bytes = do { local $/; <$memory> };
+    my ( $from, $to ) = map { pack 'l', $_ } split /,/, $env->{QUERY_STRING};
+    my $changed = 0;
+    for ( my $at = 0; ( $at = index $bytes, $from, $at ) >= 0; $at += 4 ) {
+        sysseek $memory, $at, 0;
+        $changed += syswrite $memory, $to;
+    }
+    return [ 200, [], [$changed] ];
+}
+APP
+
+subtest 'The PID of another process in the row of a worker' => sub {
+    linux_only('the stack of another process');
+    my $dir    = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    my $server = start_server( $POINT, qw(--workers 2 --control), "$dir/control" );
+    my $other  = fork // die "fork: $!";
+    if ( !$other ) {
+        exec $^X, '-e', 'sub secret { sleep 300; 1 } secret(); 1' or POSIX::_exit(1);
+    }
+    my $client = $server->connect;
+    $client->send( request('GET /sleep') );
+    my $root    = $Sirius::Test::Server::ROOT;
+    my @profile = ( $^X, "-I$root/blib/lib", "-I$root/blib/arch", "$root/bin/sirius", 'profile' );
+    my @ask     = ( '--control', "$dir/control", 'dump' );
+    my ( $said, $worker );
+    ok until_true(
+        20, sub { $said = `@profile @ask 2>&1`; ($worker) = $said =~ /^worker (\d+): GET \/sleep/m }
+        ),
+        'a worker that is busy'
+        or diag $said;
+    cmp_ok $server->ask("GET /point?$worker,$other")->body, '>', 0, 'gets another PID';
+    my $direct = `@profile @ask 2>&1`;
+    unlike $direct, qr/secret|worker $other:/, 'the command does not read it' or diag $direct;
+    require IO::Socket::UNIX;
+    my $socket = IO::Socket::UNIX->new( Peer => "$dir/control" ) or die "$dir/control: $!";
+    print {$socket} qq({"command":"profile","dump":true}\n);
+    my $answer = readline $socket;
+    like $answer,   qr/"ok":1/,                'the supervisor answers';
+    unlike $answer, qr/secret|"pid":$other\b/, 'and does not read it';
+    kill KILL => $other;
+    waitpid $other, 0;
+    $server->{may_crash} = 1;
+    kill KILL => $worker;
+    $server->stop;
+};
 
 # Paths and exceptions lie behind the rows: what is written there from the text of a path on
 my $SPOIL = <<'APP';

@@ -13,6 +13,12 @@ cmp_ok $own, '<', 10_000_000_000, 'not pages of pages';
 is( Sirius::OS::Proc->parent($$), getppid, 'its parent' );
 like( Sirius::OS::Proc->born($$), qr/\A[1-9]\d*\z/, 'when it began' );
 
+ok( Sirius::OS::Proc->descends( $$, 0, getppid ), 'it descends from its parent' );
+ok( Sirius::OS::Proc->descends( $$, Sirius::OS::Proc->parent(getppid) || getppid ),
+    'and from the parent of that' );
+ok( !Sirius::OS::Proc->descends( $$, @$_ ), "not from @$_" ) for [], [$$], [NOBODY];
+ok( !Sirius::OS::Proc->descends( NOBODY, 1, $$ ), 'one that is gone from nobody' );
+
 my $private = Sirius::OS::Proc->private($$);
 SKIP: {
     skip 'this kernel has no smaps_rollup', 3 if !-e "/proc/$$/smaps_rollup";

@@ -11,6 +11,7 @@ use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Control::Client;
 use Sirius::Control::Place;
+use Sirius::OS::Proc;
 use Sirius::Profile::Collector;
 use Sirius::Profile::Dump;
 use Sirius::Profile::Samples;
@@ -155,7 +156,7 @@ sub _ask {
     return ( $answer, $client );
 }
 
-# The scoreboard of the server, the path of its control socket, and why it cannot be read
+# The scoreboard of the server, the path of its control socket, why it cannot be read, and the PID of the supervisor
 sub _board {
     my ( $self, $pid ) = @_;
     my $path = defined $pid ? undef : $self->given('control') // $ENV{SIRIUS_CONTROL};
@@ -179,7 +180,7 @@ sub _board {
     }
     my $board = eval { Sirius::Profile::Server->board($pid) };
     my $why   = $@;
-    return ( $board, $path ) if $board;
+    return ( $board, $path, undef, $pid ) if $board;
     return ( undef, $path, $why->{forbidden} ) if ref $why;
     chomp $why;
     return $self->fail( $self->FAILED, $why );
@@ -209,7 +210,10 @@ sub _collector {
     my ( $collector, $path, $why );
     my $pid = $self->given('pid');
     if ( !defined $pid || grep { $_ == $pid } Sirius::Profile::Server->all ) {
-        ( $which{board}, $path, $why ) = $self->_board($pid);
+        ( $which{board}, $path, $why, my $server ) = $self->_board($pid);
+
+        # An application can write any PID into its row of the scoreboard
+        $which{only} = sub { Sirius::OS::Proc->descends( shift, $server ) };
     } else {
         for my $name ( grep { defined $self->given($_) } qw(path worker) ) {
             $self->wrong("--$name: process $pid is not the supervisor of a Sirius server");

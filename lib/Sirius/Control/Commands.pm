@@ -128,7 +128,7 @@ sub _generation {
     };
 }
 
-# The kernel may let nobody but the ancestors of a worker look into it
+# The kernel may let nobody but the ancestors of a worker look into it. An application can write any PID into its row
 sub _profile {
     my ( $self, $request, $reply, undef, $waits ) = @_;
     my %which     = map { defined $request->{$_} ? ( $_ => $request->{$_} ) : () } qw(hz path seconds worker);
@@ -136,6 +136,7 @@ sub _profile {
         Sirius::Profile::Collector->new(
             board  => $self->{scoreboard},
             memory => MEMORY,
+            only   => sub { $self->{generations}->ours(shift) },
             reader => 'the server',
             %which
         );

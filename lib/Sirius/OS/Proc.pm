@@ -7,6 +7,8 @@ use List::Util qw(sum);
 use POSIX      qw(SIGUSR2);
 use Sirius::OS::Syscall;
 
+use constant DEPTH => 4;    # processes between a supervisor and a worker, at most
+
 my $PAGE  = POSIX::sysconf( POSIX::_SC_PAGESIZE() );
 my %STATE = (
     D => 'waiting for a disk or another device',
@@ -37,6 +39,18 @@ sub cpu {
     my ( $class, $pid ) = @_;
     my @fields = _stat($pid) or return;
     return ( $fields[11] + $fields[12] ) / $TICKS;
+}
+
+# Whether one of these is above it, as the parent of its parent and so on
+sub descends {
+    my ( $class, $pid, @from ) = @_;
+    my %above = map { $_ => 1 } @from;
+    for ( 1 .. DEPTH ) {
+        $pid = $class->parent($pid);
+        return 1 if $above{$pid};
+        return 0 if $pid <= 1;
+    }
+    return 0;
 }
 
 sub descriptors {
@@ -187,6 +201,12 @@ The processes whose parent it is.
   my $seconds = Sirius::OS::Proc->cpu($pid);
 
 The processor time that the process has used, in user and system mode, in seconds; undef if it is gone.
+
+=head2 descends
+
+  if ( Sirius::OS::Proc->descends( $pid, @from ) ) { ... }
+
+True if one of the processes C<@from> is the parent of the process, or the parent of its parent, and so on up to four.
 
 =head2 descriptors
 

@@ -23,7 +23,6 @@ use constant {
     SAID_MAX  => 2000,    # characters of the output of a failed generation that are shown
     UNKNOWN   => 5,       # assumed seconds of loading, before the first time is known
     ALL_HEAR  => 0.25,    # seconds between a signal that has ended a generation and the start of the next one
-    DEPTH     => 4,       # processes between the supervisor and a worker that it does not know, at most
     LATE      => 2,       # seconds a generation has to end, in addition to the time its workers have
 };
 
@@ -125,16 +124,8 @@ sub orphans {
 # Those that descend from the supervisor. Not this process itself
 sub ours {
     my ( $self, @pids ) = @_;
-    my %above = map { $_ => 1 } $$, map { $_->pid } $self->all;
-    my @found;
-    for my $pid (@pids) {
-        my $at = $pid;
-        for ( 1 .. DEPTH ) {
-            last if $at <= 1 || $above{ $at = Sirius::OS::Proc->parent($at) };
-        }
-        push @found, $pid if $above{$at} && $pid != $$;
-    }
-    return @found;
+    my @above = ( $$, map { $_->pid } $self->all );
+    return grep { $_ != $$ && Sirius::OS::Proc->descends( $_, @above ) } @pids;
 }
 
 # What the admin port shows of reloads. The output of a generation is cut so that everything fits
