@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use File::Temp ();
 use IO::Socket::UNIX;
+use POSIX  ();
 use Socket qw(AF_UNIX SOCK_STREAM pack_sockaddr_un);
 use Test::More;
 use Sirius::Control::Place;
@@ -27,6 +28,28 @@ sub folder {
     my $dir  = File::Temp->newdir;
     chmod $mode, "$dir" or die $!;
     return $dir;
+}
+
+# The PID of a process that listens there
+my @listeners;
+END { my $status = $?; kill KILL => @listeners; waitpid $_, 0 for @listeners; $? = $status }
+
+sub listener {
+    my ( $path, $uid ) = @_;
+    pipe my $ready, my $says or die "pipe: $!";
+    my $pid = fork // die "fork: $!";
+    if ( !$pid ) {
+        POSIX::setuid($uid) if defined $uid;
+        my $listening = IO::Socket::UNIX->new( Local => $path, Listen => 9 );
+        syswrite $says, defined $listening ? 'y' : 'n';
+        sleep 300;
+        POSIX::_exit(0);
+    }
+    push @listeners, $pid;
+    close $says;
+    sysread $ready, my $said, 1;
+    die "$path: nobody listens\n" if $said ne 'y';
+    return $pid;
 }
 
 # A row of /proc/net/unix
@@ -65,9 +88,8 @@ SKIP: {
 subtest 'what is found' => sub {
     my ( $session, $elsewhere ) = ( folder( oct 700 ), folder( oct 755 ) );
     local $ENV{XDG_RUNTIME_DIR} = "$session";
-    my @server
-        = map { IO::Socket::UNIX->new( Local => $_, Listen => 9 ) or die $! } "$session/sirius-10.control",
-        "$elsewhere/sirius-9.control";
+    my $server = IO::Socket::UNIX->new( Local => "$session/sirius-10.control", Listen => 9 ) or die $!;
+    my $other  = listener("$elsewhere/sirius-9.control");
     close( IO::Socket::UNIX->new( Local => "$session/sirius-11.control", Listen => 1 ) );
     open my $file, '>', "$session/sirius-12.control" or die $!;
     my $found = sub {
@@ -93,6 +115,45 @@ subtest 'what is found' => sub {
     $place->own;
     ok !-e "$session/sirius-11.control", 'the next start takes away what was left behind';
     ok -e "$session/$_", "but not $_" for 'sirius-10.control', 'sirius-12.control';
+    $table = '';
+};
+
+subtest 'each once, and only where nobody else could put it' => sub {
+    plan skip_all => 'needs root' if $>;
+    my ( $own, $evil ) = map { folder( oct 755 ) } 1 .. 2;
+    chown 65_534, 65_534, "$evil" or die $!;
+    my $found = sub {
+        return map {"$_->{path} $_->{pid} $_->{uid}"}
+            grep { $_->{path} =~ m{\A(?:\Q$own\E|\Q$evil\E)/} } $place->all;
+    };
+    my $pid = listener("$own/sirius-1.control");
+    my @one = ("$own/sirius-1.control $pid 0");
+    symlink "$own", "$evil/a" or die $!;
+    link "$own/sirius-1.control", "$own/sirius-2.control" or die $!;
+    $table = row("$evil/a/sirius-1.control") . row("$own/sirius-1.control");
+    is_deeply [ $found->() ], \@one, 'also by a link to its directory';
+    $table = row("$own/sirius-1.control") . row("$own/sirius-2.control");
+    is_deeply [ $found->() ], \@one, 'also by another name';
+
+    my $theirs = listener( "$evil/sirius-3.control", 65_534 );
+    $table .= row("$evil/sirius-3.control");
+    my @two = ( @one, "$evil/sirius-3.control $theirs 65534" );
+    is_deeply [ sort $found->() ], [ sort @two ], 'that of another user';
+    {
+        my @all = grep { $_->{path} =~ m{\A(?:\Q$own\E|\Q$evil\E)/} } $place->all;
+        no warnings 'redefine';
+        local *Sirius::Control::Place::all = sub { return @all };
+        is $place->find->{pid},                   $pid,    'before which an own one goes';
+        is $place->find( pid => $theirs )->{pid}, $theirs, 'unless it is named';
+    }
+    chown 12, 12, "$evil" or die $!;
+    is_deeply [ $found->() ], \@one, 'not where a third one may put it';
+    chown 0, 0, "$evil" or die $!;
+    is_deeply [ sort $found->() ], [ sort @two ], 'but in a directory of root';
+    chown 12, 12, "$evil/sirius-3.control" or die $!;
+    is_deeply [ $found->() ], \@one, 'nor where another user listens than the owner';
+    chown 12, 12, "$own/sirius-1.control" or die $!;
+    is_deeply [ $found->() ], \@one, 'but root may listen for the owner';
     $table = '';
 };
 

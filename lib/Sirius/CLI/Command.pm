@@ -67,10 +67,10 @@ sub server {
     require Sirius::Control::Place;
     $self->wrong('--control: cannot be combined with --pid')
         if defined $self->given('control') && defined $self->given('pid');
-    my $path
-        = eval { Sirius::Control::Place->choose( path => $self->given('control'), pid => $self->given('pid') ) };
+    my $server
+        = eval { Sirius::Control::Place->find( path => $self->given('control'), pid => $self->given('pid') ) };
     chomp( my $error = $@ );
-    return $path                                     if defined $path;
+    return $self->tell_user($server)->{path}         if $server;
     return $self->fail( $self->unreachable, $error ) if $error =~ /\Ano server/;
     return $self->wrong($error);    # there are several
 }
@@ -78,6 +78,15 @@ sub server {
 sub summary { return '' }
 
 sub synopsis { return '[options]' }
+
+# Root may mean another server
+sub tell_user {
+    my ( $self, $server ) = @_;
+    print {*STDERR} 'sirius ', $self->name, ': this is the server ', Sirius::Control::Place->words($server),
+        "\n"
+        if defined $server->{uid} && $server->{uid} != $>;
+    return $server;
+}
 
 # The exit status where no server is found
 sub unreachable { return FAILED }
@@ -286,6 +295,12 @@ Runs the command and returns the exit status: C<DONE> (0), C<FAILED> (1), C<USAG
 
 The control socket of the options C<control> and C<pid>, or of the only server. Fails with the status of L</unreachable> if there is
 none, and with 2 if there are several (L<Sirius::Control::Place>).
+
+=head2 tell_user
+
+  $server = $command->tell_user($server);
+
+Says on STDERR which server of L<Sirius::Control::Place/find> it is, if it is of another user than this process, and returns it.
 
 =head2 unreachable
 

@@ -234,8 +234,9 @@ Sirius::CLI::Ctl - sirius ctl: control a running server
 =head1 DESCRIPTION
 
 Connects to the control socket of a server: of C<--control> or C<SIRIUS_CONTROL>, else of the only server that can be found, or the one
-with the PID of C<--pid>. A user finds his own servers, and root all. Only root and the user of the server may use the socket. The command
-needs no PID and sends no signal, so it cannot affect an unrelated process.
+with the PID of C<--pid>. A user finds his own servers. Root finds all; its own come before those of other users, whose user is named on STDERR.
+Only root and the user of the server may use the socket. The command needs no PID and sends no signal, so it cannot affect an unrelated
+process.
 
 A server without C<--control> has its socket, F<sirius-PID.control>, in the first of these directories that belongs to its user and to which
 nobody else may write: the first one of C<RUNTIME_DIRECTORY>, which systemd sets for a unit; C<XDG_RUNTIME_DIR>; F</run> for root; else

@@ -6,6 +6,7 @@ use warnings;
 use Errno               qw(EAGAIN ECONNREFUSED EINTR ENOENT);
 use Fcntl               qw(F_SETFL O_NONBLOCK);
 use JSON::PP            ();
+use List::Util          qw(min);
 use Sirius::Base::Clock qw(now);
 use Sirius::Listen::Unix;
 use Sirius::OS::Peer;
@@ -14,6 +15,7 @@ use Socket      qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM pack_sockaddr_un);
 use Time::HiRes qw(sleep);
 
 use constant {
+    ENDS     => 3,       # seconds in which a process ends that has closed the connection
     LOOK     => 0.02,    # seconds between two checks whether a process is gone, or its queue has room
     PATH_MAX => Sirius::Listen::Unix->PATH_MAX,    # bytes of sun_path without its NUL
     TRIES    => 3,    # a server that becomes a new program drops requests that are not complete
@@ -117,6 +119,21 @@ sub _harmless {
     return $value;
 }
 
+# Whether the process that has closed the connection ends. If it is not visible, nobody listens then
+sub _has_ended {
+    my $self = shift;
+    my ( $pid, $born ) = @{ $self->{server} };
+    my $until = min now() + ENDS, $self->{deadline} // ();
+    my $there = sub {
+        return $pid ? ( Sirius::OS::Proc->born($pid) // '' ) eq ( $born // 'ended' ) : $self->_listens;
+    };
+    while ( $there->() ) {
+        return 0 if now() >= $until;
+        sleep LOOK;
+    }
+    return 1;
+}
+
 # The seconds left for a step, undef for no limit
 sub _left {
     my ( $self, $what ) = @_;
@@ -124,6 +141,13 @@ sub _left {
     my $left = $self->{deadline} - now();
     return $left if $left > 0;
     return _fail( timeout => sprintf '%s: %s after %g s', $self->{path}, $what, $self->{timeout} );
+}
+
+sub _listens {
+    my $self = shift;
+    socket my $fh, AF_UNIX, SOCK_STREAM, 0 or return 1;
+    fcntl $fh, F_SETFL, O_NONBLOCK;
+    return connect( $fh, pack_sockaddr_un( $self->{path} ) ) || $! != ECONNREFUSED && $! != ENOENT;
 }
 
 # All of it, or until the server does not take more: then it has given its reason
@@ -157,7 +181,7 @@ sub _talk {
     send $fh, JSON::PP->new->canonical->utf8->encode($request) . "\n", MSG_NOSIGNAL;
     my ($line) = $self->_answer( $fh, qr/\n/ ) =~ /\A([^\n]*)\n/ ? $1 : '';
     return $line                       if length $line;
-    return '{"ok":1,"text":"stopped"}' if $request->{command} eq 'stop';
+    return '{"ok":1,"text":"stopped"}' if $request->{command} eq 'stop' && $self->_has_ended;
     return _fail( refused => "the server at $self->{path} closed the connection without an answer" );
 }
 
@@ -190,7 +214,8 @@ C<unreachable> (no server is listening), C<refused> (what listens gave no answer
 
   my ( $answer, $line ) = $client->ask( \%request );
 
-Sends the request, and returns the answer of the server, decoded and as it came. Call it once.
+Sends the request, and returns the answer of the server, decoded and as it came. Call it once. A server that is asked to stop and ends
+without an answer has stopped.
 
 =head2 new
 

@@ -3,9 +3,11 @@ package Sirius::Control::Place;
 use strict;
 use warnings;
 
-use Errno      qw(ECONNREFUSED);
-use Fcntl      qw(F_SETFL O_NONBLOCK);
-use File::Spec ();
+use Cwd            qw(realpath);
+use Errno          qw(ECONNREFUSED);
+use Fcntl          qw(F_SETFL O_NONBLOCK);
+use File::Basename qw(dirname);
+use File::Spec     ();
 use Sirius::Base::Text;
 use Sirius::Listen::Unix;
 use Sirius::OS::Peer;
@@ -20,29 +22,40 @@ use constant {
     STALE_MAX  => 64,    # sockets that servers which were killed have left behind, removed at a start
 };
 
-# Servers that this user may control, by their sockets in the usual places: of each the path, the PID and the user
+# Servers that this user may control, by their sockets in the usual places: of each the path, the PID and the user. Anybody may have
+# paths of his own that lead to the socket of another server
 sub all {
-    my %found;
-    for my $path ( _listening(), map { _left_in($_) } _folders() ) {
-        my $uid = ( lstat $path )[4];
-        next if !defined $uid || !-S _ || $> && $uid != $>;
+    my ( %seen, %found );
+    for my $path ( map { _real($_) } _listening(), map { _left_in($_) } _folders() ) {
+        my ( $device, $inode, $uid ) = ( lstat $path )[ 0, 1, 4 ];
+        next if !defined $uid || !-S _ || $seen{"$device $inode"}++ || $> && $uid != $>;
+        next if !_is_of_user( dirname($path), $uid );
         my ($named) = $path =~ /${\ _name() }\z/;
-        my ( $fault, $pid ) = _asked($path);
-        next if $fault || !defined $pid && !_is_of( $named, $uid );
-        $found{$path} //= { path => $path, pid => ( $pid || $named ) + 0, uid => $uid };
+        my ( $fault, $pid, $peer ) = _asked($path);
+        next if $fault || !( defined $pid ? _may_listen( $peer, $uid ) : _is_of( $named, $uid ) );
+        my $server
+            = { known => $pid ? 1 : 0, path => $path, pid => ( $pid || $named ) + 0, uid => $peer // $uid };
+        $found{ $pid || $path } //= $server;
     }
     my @all = sort { $a->{pid} <=> $b->{pid} || $a->{path} cmp $b->{path} } values %found;
     return @all;
 }
 
-# The path that is meant. Dies with what to do if there is none, or several
 sub choose {
+    my ( $class, @given ) = @_;
+    return $class->find(@given)->{path};
+}
+
+# The server that is meant. Dies with what to do if there is none, or several
+sub find {
     my ( $class, %given ) = @_;
     my $path = $given{path} // $ENV{SIRIUS_CONTROL};
-    return $path if !defined $given{pid} && length( $path // '' ) && $path ne NONE;
+    return { path => $path } if !defined $given{pid} && length( $path // '' ) && $path ne NONE;
     my @all = $class->all;
     my @its = defined $given{pid} ? grep { $_->{pid} == $given{pid} } @all : _ours( $given{own}, @all );
-    return $its[0]{path} if @its == 1;
+    my @own = grep                       { $_->{uid} == $> } @its;
+    @its = @own if @own;
+    return $its[0] if @its == 1;
     my $list = join ', ', map { $class->words($_) } @its ? @its : @all;
     die "there are @{[ scalar @its ]} servers ($list): choose one with --pid, or by --control PATH\n" if @its;
     die "no server with the PID $given{pid} was found"
@@ -82,7 +95,7 @@ sub words {
     return "PID $server->{pid}" . ( defined $app ? " $app" : '' ) . $user;
 }
 
-# Why nobody can be asked there; else 0 and who would answer, as far as the kernel knows: anybody may choose a name
+# Why nobody can be asked there; else 0 and who would answer, PID and user, as far as the kernel knows: anybody may choose a name
 sub _asked {
     my $path = shift;
     return 'the path is too long' if length $path > PATH_MAX;
@@ -90,8 +103,8 @@ sub _asked {
     fcntl $fh, F_SETFL, O_NONBLOCK;
     connect $fh, pack_sockaddr_un($path)
         or return $!{EAGAIN} ? 0 : $! + 0;    # its queue may be full
-    my ($pid) = ( Sirius::OS::Peer->of($fh), 0 );
-    return 0, $pid;
+    my ( $pid, $uid ) = Sirius::OS::Peer->of($fh);
+    return 0, $pid // 0, $uid;
 }
 
 # For users without a folder of their own that lasts as long as the machine runs
@@ -110,6 +123,13 @@ sub _folders {
 sub _is_of {
     my ( $pid, $uid ) = @_;
     return ( ( stat "/proc/$pid" )[4] // -1 ) == $uid;
+}
+
+# Somebody else could put the socket of another server there
+sub _is_of_user {
+    my ( $folder, $uid ) = @_;
+    my $owner = ( lstat $folder )[4] // return 0;
+    return $owner == $uid || !$owner;
 }
 
 # Nobody else may put something there
@@ -145,6 +165,12 @@ sub _listening {
     return @paths;
 }
 
+# A socket of root may belong to the user who may publish
+sub _may_listen {
+    my ( $peer, $owner ) = @_;
+    return !$peer || $peer == $owner;
+}
+
 # A sub, as something may be published while perl destroys what is left
 sub _name { return qr{sirius-([1-9]\d{0,9})[.]control} }
 
@@ -156,6 +182,14 @@ sub _ours {
     $above{$pid} = 1 while ( $pid = Sirius::OS::Proc->parent($pid) ) > 1 && !$above{$pid};
     my @ours = grep { $above{ $_->{pid} } } @all;
     return @ours || $only ? @ours : @all;
+}
+
+# Where it is without links
+sub _real {
+    my $path   = shift;
+    my $folder = realpath( dirname($path) ) // return;
+    return $folder eq '/' ? "/$1" : "$folder/$1" if $path =~ m{([^/]+)\z};
+    return;
 }
 
 # Servers that were killed leave theirs behind
@@ -188,7 +222,8 @@ Sirius::Control::Place - where servers listen that were given no control socket,
 L<Sirius::CLI::Ctl> says in which directory the socket of a server without C<--control> is.
 
 Sockets are found by F</proc/net/unix>, wherever they are, and by the names in these directories. A user sees those of his own servers, and
-root all. The PID is that of the process that listens, whatever the name of its socket. A server that was killed leaves its socket behind: nobody listens there, so it is not found, and a later start removes it.
+root all. The PID is that of the process that listens, whatever the name of its socket; it has to be of the owner of the socket, or of root, and
+the directory as well. A server that was killed leaves its socket behind: nobody listens there, so it is not found, and a later start removes it.
 
 =head1 METHODS
 
@@ -196,13 +231,22 @@ root all. The PID is that of the process that listens, whatever the name of its 
 
   my @servers = Sirius::Control::Place->all;
 
-Of each server its C<path>, C<pid> and C<uid>.
+Of each server its C<path>, C<pid> and C<uid>, the user that it runs as, and C<known>: whether the kernel has told the PID, so that it is
+one of this PID namespace. A server is there once, whatever paths lead to it.
 
 =head2 choose
 
   my $path = Sirius::Control::Place->choose( path => $option, pid => $pid );
 
-The path that was given, or is in C<SIRIUS_CONTROL>; else that of the only server, of the one that this process descends from, or of the one with this PID. With C<own> it is only one that this process descends from. Dies with a text otherwise.
+The path that was given, or is in C<SIRIUS_CONTROL>; else that of the server that L</find> finds.
+
+=head2 find
+
+  my $server = Sirius::Control::Place->find( path => $option, pid => $pid );
+
+Nothing but the C<path> if that was given, or is in C<SIRIUS_CONTROL>; else what L</all> says of the only server, of the one that this
+process descends from, or of the one with this PID; if there are several, of the only one of this user. With C<own> it is only one that this process
+descends from. Dies with a text otherwise.
 
 =head2 is_none
 

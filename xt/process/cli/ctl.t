@@ -150,6 +150,21 @@ subtest 'Exit status 1: the server says no' => sub {
     fake( "$dir/mute2", sub { POSIX::_exit(0) } );
     is_deeply [ ctl( '--control', "$dir/mute2", 'stop', '--wait' ) ], [ 0, "stopped\n", '' ],
         'to stop, that is what was wanted';
+
+    my $listener = IO::Socket::UNIX->new( Local => "$dir/mute3", Listen => 1 ) or die "$dir/mute3: $!";
+    my $pid      = fork // die "fork: $!";
+    if ( !$pid ) {
+        my $client = $listener->accept;
+        readline $client;
+        close $client;
+        sleep 60;
+        POSIX::_exit(0);
+    }
+    is_deeply [ ctl( '--control', "$dir/mute3", 'stop' ) ],
+        [ 1, '', "sirius ctl: the server at $dir/mute3 closed the connection without an answer\n" ],
+        'but not if it has not ended';
+    kill KILL => $pid;
+    waitpid $pid, 0;
 };
 
 subtest 'Exit status 2: wrong usage, one line' => sub {
