@@ -9,8 +9,8 @@ use List::Util          qw(max);
 use POSIX               ();
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
+use Sirius::CLI::Profile::Choice;
 use Sirius::Control::Client;
-use Sirius::Control::Place;
 use Sirius::OS::Proc;
 use Sirius::Profile::Collector;
 use Sirius::Profile::Dump;
@@ -19,6 +19,7 @@ use Sirius::Profile::Server;
 use Sys::Hostname ();
 use Time::HiRes   qw(sleep);
 
+use constant ELSEWHERE => 'the server is in another container';
 use constant {
     FIRST    => -20,              # the highest priority
     HZ       => 99,
@@ -158,29 +159,15 @@ sub _ask {
 
 # The scoreboard of the server, the path of its control socket, why it cannot be read, and the PID of the supervisor
 sub _board {
-    my ( $self, $pid ) = @_;
-    my $path = defined $pid ? undef : $self->given('control') // $ENV{SIRIUS_CONTROL};
-    undef $path if !length( $path // '' ) || Sirius::Control::Place->is_none($path);
-    if ( !defined $path && !defined $pid ) {
-        my @servers = Sirius::Profile::Server->all;
-        my $list    = join ', ', map { Sirius::Control::Place->words( { pid => $_ } ) } @servers;
-        $self->wrong(
-            "there are @{[ scalar @servers ]} servers ($list): choose one with --pid, or by --control PATH")
-            if @servers > 1;
-        if   (@servers) { ($pid) = @servers }
-        else            { $path  = $self->server }
-    }
-    if ( defined $path ) {
+    my ( $self, $path, $pid ) = @_;
+    if ( !defined $pid ) {
         my ( $answer, $client ) = $self->_ask( $path, command => 'status' );
         $pid = $client->pid;
-        return ( undef, $path, 'the server is in another container' )
-            if !$pid || $pid != $answer->{status}{pid};
-    } else {
-        ($path) = map { $_->{path} } grep { $_->{pid} == $pid } Sirius::Control::Place->all;
+        return ( undef, $path, ELSEWHERE ) if !$pid || $pid != $answer->{status}{pid};
     }
     my $board = eval { Sirius::Profile::Server->board($pid) };
     my $why   = $@;
-    return ( $board, $path, undef, $pid ) if $board;
+    return ( $board, $path, _is_here( $board, $pid ) ? undef : ELSEWHERE, $pid ) if $board;
     return ( undef, $path, $why->{forbidden} ) if ref $why;
     chomp $why;
     return $self->fail( $self->FAILED, $why );
@@ -209,11 +196,11 @@ sub _collector {
     );
     my ( $collector, $path, $why );
     my $pid = $self->given('pid');
-    if ( !defined $pid || grep { $_ == $pid } Sirius::Profile::Server->all ) {
-        ( $which{board}, $path, $why, my $server ) = $self->_board($pid);
+    if ( my $server = $self->_server ) {
+        ( $which{board}, $path, $why, my $supervisor ) = $self->_board( @{$server}{qw(path pid)} );
 
         # An application can write any PID into its row of the scoreboard
-        $which{only} = sub { Sirius::OS::Proc->descends( shift, $server ) };
+        $which{only} = sub { Sirius::OS::Proc->descends( shift, $supervisor ) };
     } else {
         for my $name ( grep { defined $self->given($_) } qw(path worker) ) {
             $self->wrong("--$name: process $pid is not the supervisor of a Sirius server");
@@ -248,6 +235,13 @@ sub _format {
     return $format if defined $format;
     my ($ending) = ( $self->given('output') // '' ) =~ /[.]([a-z]+)\z/i;
     return defined $ending && $ENDING{ lc $ending } || 'table';
+}
+
+# Whether its rows have PIDs of this PID namespace
+sub _is_here {
+    my ( $board, $pid ) = @_;
+    my @workers = grep { $_ > 0 } map { $board->row($_)->{pid} } $board->occupied;
+    return !@workers || grep { Sirius::OS::Proc->descends( $_, $pid ) } @workers;
 }
 
 # What the server takes
@@ -330,6 +324,24 @@ sub _say_bounds {
     return;
 }
 
+# Its path or PID, or both. A PID is there if it is one of this PID namespace. Undef: --pid is of another process
+sub _server {
+    my $self   = shift;
+    my $pid    = $self->given('pid');
+    my $server = eval {
+        defined $pid
+            ? Sirius::CLI::Profile::Choice->of($pid)
+            : Sirius::CLI::Profile::Choice->find( $self->given('control') );
+    };
+    chomp( my $error = $@ );
+    $self->wrong($error)                 if $error =~ /\Athere are/;
+    $self->fail( $self->FAILED, $error ) if length $error;
+    return                               if !$server;
+    $self->tell_user($server)            if !defined $pid;
+    delete $server->{pid}                if exists $server->{known} && !$server->{known};
+    return $server;
+}
+
 sub _write {
     my ( $self, $bytes ) = @_;
     my $file = $self->given('output');
@@ -400,8 +412,8 @@ that have not been seen before are counted as C<(other)>; the command says how m
 
 =head2 Which server
 
-The one of C<--control> or C<SIRIUS_CONTROL>, else the only one that can be seen: that is, of the same user, and for root any. If several
-run, C<--pid> with the PID of a supervisor selects one. With C<--pid> any other process that runs the same perl, to the byte, can be looked at.
+The one of C<--control> or C<SIRIUS_CONTROL>, else the one that C<sirius ctl> finds; servers without a control socket are found where there
+is no other: those of the same user, and for root all, its own before others. If several run, C<--pid> with the PID of a supervisor selects one. With C<--pid> any other process that runs the same perl, to the byte, can be looked at.
 
 =head2 If the kernel forbids it
 
