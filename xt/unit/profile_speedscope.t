@@ -17,6 +17,8 @@ $samples->add( [ 'GET /a', 'Shop::a a.pm:9', 'DBI::st::execute (XS)' ], 'cpu',  
 $samples->add( ['GET /</script>"\\'],                                   'cpu',  1 );
 $samples->add( [ 'Shop::b a.pm:2', 'Shop::b a.pm:2' ],                  'cpu',  1 );
 
+$samples->add( [ 'GET /\x20', 'Shop::c\x20d a.pm:2' ], 'cpu', 1 );
+
 my $json = Sirius::Profile::Speedscope->json( $samples, title => "caf\xc3\xa9" );
 like $json, qr/\A[\x20-\x7e]+\n\z/, 'ASCII';
 my $file = JSON::PP->new->decode($json);
@@ -28,6 +30,8 @@ my $frames = $file->{shared}{frames};
 is_deeply $frames,
     [
     { name => 'GET /</script>"\\' },
+    { name => 'GET /\x20' },
+    { name => 'Shop::c d', file => 'a.pm' },
     { name => 'GET /a' },
     { name => 'Shop::a', file => 'a.pm' },
     { name => 'Shop::b', file => 'a.pm' },
@@ -48,7 +52,7 @@ for my $profile ( @{ $file->{profiles} } ) {
     cmp_ok max( map {@$_} @{ $profile->{samples} } ), '<', scalar @$frames,           'frames that are there';
     like $json, qr/"startValue":0,"endValue":[0-9.]+,"samples":\[\[\d+/, 'numbers are numbers';
 }
-is_deeply [ map { sprintf '%.2f', $_->{endValue} } @{ $file->{profiles} } ], [qw(0.87 0.37 0.50)],
+is_deeply [ map { sprintf '%.2f', $_->{endValue} } @{ $file->{profiles} } ], [qw(0.88 0.38 0.50)],
     'seconds, from samples and how many there are in a second';
 my ($all) = @{ $file->{profiles} };
 is_deeply [
@@ -60,6 +64,7 @@ is_deeply [
     ],
     [
     'GET /</script>"\\',
+    'GET /\x20/Shop::c d',
     'GET /a/Shop::a/Shop::b',
     'GET /a/Shop::a/DBI::st::execute (XS)',
     'Shop::b a.pm:2/Shop::b',

@@ -46,8 +46,8 @@ class StackDialog {
         const labels = frames.length ? [...frames].reverse() : ['(server)'];
         this.parts.frames.append(...labels.map(label => {
             const item = document.createElement('li');
-            const [, sub, place] = label.match(/^(.*) (\S+:\d+)$/) || [null, label, ''];
-            put(item.appendChild(document.createElement('b')), show.text(sub));
+            const [, sub, place] = label.match(/^(\([^()]*\)|\S*?__ANON__\[.+?:\d+\]|\S+) (.+:\d+)$/) || [null, label, ''];
+            put(item.appendChild(document.createElement('b')), show.text(sub.replaceAll('\\x20', ' ')));
             if (place) item.append(` ${show.text(place)}`);
             return item;
         }));

@@ -403,6 +403,8 @@ The labels:
   (moved)                     frames further in changed too fast to be read
   ...                         frames further out, of a deep stack
 
+A space in the name of a sub is C<\x20> with C<--format folded>, so that the name ends at the first space.
+
 No name is guessed. What changes so fast that it can't be read as a whole is shown as far as it is certain, and then C<(moved)>; the number of these
 is told. What is not seen: a sub in C that has called a sub of Perl, threads other than the main one, and programs that the application has
 started.

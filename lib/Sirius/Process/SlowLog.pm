@@ -85,7 +85,7 @@ sub _frame {
     return $name =~ /[)]\z/ ? () : $name if !defined $file;
     $name =~ s/\[.*\]\z//s;
     $name = 'require' if $name eq '(require)';
-    return "$name at $file line $line";
+    return Sirius::Profile::Label->shown($name) . " at $file line $line";
 }
 
 sub _is_at {

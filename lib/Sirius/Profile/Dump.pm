@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use Sirius::Base::Text;
+use Sirius::Profile::Label;
 
 sub text {
     my ( $class, @workers ) = @_;
@@ -22,7 +23,7 @@ sub _worker {
     $head .= $worker->{kind} eq 'cpu' ? ', on CPU' : ', waiting' if $worker->{kind};
     my @frames = $worker->{frames} ? reverse @{ $worker->{frames} } : ();
     @frames = '(server)' if $worker->{frames} && !@frames;
-    return join '', map {"$_\n"} $head, map {"    $_"} @frames;
+    return join '', map {"$_\n"} $head, map { q(    ) . Sirius::Profile::Label->shown($_) } @frames;
 }
 
 1;

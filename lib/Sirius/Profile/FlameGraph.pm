@@ -40,7 +40,8 @@ sub _data {
     my $name = sub {
         my ( $label, $kind ) = @_;
         return $index{$label}{$kind}
-            //= push( @names, '[' . Sirius::Profile::Label->json($label) . qq(,"$kind"]) ) - 1;
+            //= push( @names, '[' . Sirius::Profile::Label->json( _text( $label, $kind ) ) . qq(,"$kind"]) )
+            - 1;
     };
     my @nodes;
     for ( $tree->rows ) {
@@ -100,6 +101,12 @@ sub _rows {
     return $compare->rows(%option) if $compare;
     my $counts = Sirius::Profile::Functions->of( $samples, %option );
     return map { [ $_, @{ $counts->{$_} } ] } sort keys %$counts;
+}
+
+# A request may have a backslash of its own
+sub _text {
+    my ( $label, $kind ) = @_;
+    return $kind eq 'path' ? $label : Sirius::Profile::Label->shown($label);
 }
 
 1;

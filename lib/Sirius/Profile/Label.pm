@@ -11,6 +11,12 @@ my $JSON = JSON::PP->new->allow_nonref->ascii;
 # Where perl and CPAN clients install modules
 my $INSTALLED = qr{(?:\A|/)(?:share|lib(?:/[^/]+)?)/perl5?/|/(?:site|vendor)_perl/};
 
+# A name, a space, and a place. A name has no space but in parentheses, as (sort block), and in the brackets of a closure, which are
+# mostly of the same file
+my $PLACED = qr/\A
+    (?<name> \([^()]*\) | \S*?__ANON__\[(?<own>.+):[0-9]+\](?=[ ]\g{own}:[0-9]+\z) | \S*?__ANON__\[.+?:[0-9]+\](?=[ ]) | \S+ )
+    [ ](?<file>.+):(?<line>[0-9]{1,9})\z/sx;
+
 # JSON::PP takes 20 us for each, and most need nothing of it
 sub json {
     my ( $class, $label ) = @_;
@@ -31,9 +37,15 @@ sub kind {
 
 sub parts {
     my ( $class, $label ) = @_;
-    return $label =~ /\A(\([^()]*\)|\S+?(?:\[[^\]]*\])?)[ ](\S.*):([0-9]{1,9})\z/s
-        ? ( $1, $2, $3 )
-        : ($label);
+    return $label =~ $PLACED ? ( @+{qw(name file line)} ) : ($label);
+}
+
+# Not what has been shown is a label: its name may have spaces
+sub shown {
+    my ( $class, $label ) = @_;
+    return $label if index( $label, '\x20' ) < 0;
+    my ( $name, @place ) = $class->parts($label);
+    return join q( ), $name =~ s/\\x20/ /gr, @place ? join ':', @place : ();
 }
 
 # Names, files and paths are bytes, mostly of UTF-8
@@ -77,7 +89,13 @@ frame of a stack, which is a request.
 
   my ( $name, $file, $line ) = Sirius::Profile::Label->parts($label);
 
-The last two only if the label has them.
+The last two only if the label has them. In a name C<\x20> stands for a space.
+
+=head2 shown
+
+  print Sirius::Profile::Label->shown('Shop::try\x20{...} lib/Shop.pm:12');    # Shop::try {...} lib/Shop.pm:12
+
+For readers: with spaces in its name. It is no label any more.
 
 =head2 text
 

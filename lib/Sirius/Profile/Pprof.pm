@@ -54,6 +54,7 @@ sub _location {
     return $self->{locations}{"$is_request $label"} ||= do {
         my ( $name, $file, $line )
             = ( $is_request ? $label : Sirius::Profile::Label->parts($label), '', 0 );
+        $name = Sirius::Profile::Label->shown($name) if !$is_request;
         my $id = ++$self->{last_location};
         my $at = _number( 1, $self->_function( $name, $file ) ) . _number( 2, $line );
         $self->{tables} .= _bytes( 4, _number( 1, $id ) . _bytes( 4, $at ) );

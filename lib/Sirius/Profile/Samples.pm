@@ -113,7 +113,8 @@ Sirius::Profile::Samples - a profile in memory: stacks, and how often each was s
 
 =head1 DESCRIPTION
 
-A stack is a list of labels, outermost first (L<Sirius::CLI::Profile>). All are bytes, in which everything but printable ASCII is C<\xNN>. A semicolon in them becomes a comma.
+A stack is a list of labels, outermost first (L<Sirius::CLI::Profile>). All are bytes, in which everything but printable ASCII is C<\xNN>, in the name of a
+sub also a space. A semicolon in them becomes a comma.
 
 A stack that waits (for a socket, a lock, a child, a timer ...) is counted apart from one that is on CPU or wants to be.
 

@@ -40,7 +40,8 @@ sub json {
 
 sub _frame {
     my ( $label, $depth ) = @_;
-    my ( $name, $file ) = $depth ? Sirius::Profile::Label->parts($label) : ($label);
+    my ( $name,  $file )  = $depth ? Sirius::Profile::Label->parts($label) : ($label);
+    $name = Sirius::Profile::Label->shown($name) if $depth;
     my $place = defined $file ? ',"file":' . Sirius::Profile::Label->json($file) : '';
     return '{"name":' . Sirius::Profile::Label->json($name) . "$place}";
 }

@@ -6,6 +6,7 @@ use warnings;
 use List::Util qw(sum);
 use Sirius::Base::Text;
 use Sirius::Profile::Functions;
+use Sirius::Profile::Label;
 
 use constant { FUNCTIONS => 20, LINES => 15, REQUESTS => 10 };
 
@@ -29,7 +30,7 @@ sub text {
     } 0, 2;
     my $count = sum 0, @$all;
     return join "\n", _summary( $samples, @$all ),
-        _table( $count, 'request',                               REQUESTS,  \%requests ),
+        _table( $count, 'request',                               REQUESTS,  \%requests, sub {shift} ),
         _table( $count, 'function, without those that it calls', FUNCTIONS, $self->($functions) ),
         _table( $count, 'function, with those that it calls',    FUNCTIONS, $total->($functions) ),
         _table( $count, 'line, without subs that it calls',      LINES,     $self->($lines) );
@@ -58,11 +59,13 @@ sub _summary {
 
 # Of hashes by name, with the samples on CPU and waiting
 sub _table {
-    my ( $all, $of, $most, $counts ) = @_;
+    my ( $all, $of, $most, $counts, $show ) = @_;
+    $show //= sub { Sirius::Profile::Label->shown(shift) };
     my @names = _most( $most, sub { return sum 0, @{ $counts->{ $_[0] } } }, keys %$counts );
     return join '', "  all % = on CPU + waiting   $of\n", map {
         sprintf "  %5.1f    %5.1f     %5.1f   %s\n",
-            ( map { 100 * $_ / $all } sum( 0, @{ $counts->{$_} } ), @{ $counts->{$_} } ), $_
+            ( map { 100 * $_ / $all } sum( 0, @{ $counts->{$_} } ), @{ $counts->{$_} } ),
+            $show->($_)
     } grep { sum 0, @{ $counts->{$_} } } @names;
 }
 
