@@ -33,6 +33,12 @@ is $read->folded, $text, 'and the same text';
 is_deeply [ Sirius::Profile::Samples->from_folded("a 2\r\na 3\nb;[waiting]\t1\n")->stacks ],
     [ [ ['a'], 5, 0 ], [ ['b'], 0, 1 ] ], 'lines of other programs: of the same stack, with CR, with a tab';
 
+my $hash = Sirius::Profile::Samples->new;
+$hash->add( [ '#GET /', 'main::f #a.pl:1' ], 'cpu' );
+is $hash->folded, "\\x23GET /;main::f #a.pl:1 1\n", 'a method that begins like a comment';
+is_deeply [ Sirius::Profile::Samples->from_folded( "#GET /;a 7\n" . $hash->folded )->stacks ],
+    [ [ [ '\x23GET /', 'main::f #a.pl:1' ], 1, 0 ] ], 'is read again, and a comment is not';
+
 for my $bad ( 'a;b', '12', 'a -1', 'a 1.5', 'a 1234567890123456' ) {
     ok !eval { Sirius::Profile::Samples->from_folded("a 1\n$bad\n"); 1 }, "'$bad' is refused";
     is $@, "line 2 is not a stack with a count: $bad\n", 'with its line';

@@ -9,7 +9,7 @@ my $WAITING = '[waiting]';
 
 sub add {
     my ( $self, $frames, $kind, $times ) = @_;
-    my $stack = join ';', map {tr/;\n/, /r} @$frames;
+    my $stack = join( ';', map {tr/;\n/, /r} @$frames ) =~ s/\A#/\\x23/r;  # a method may begin like a comment
     if ( $self->{memory} && !$self->{counts}{$stack} ) {
         my $used = $self->{used} + EACH + length $stack;
         if ( $used <= $self->{memory} ) { $self->{used} = $used }
@@ -114,7 +114,7 @@ Sirius::Profile::Samples - a profile in memory: stacks, and how often each was s
 =head1 DESCRIPTION
 
 A stack is a list of labels, outermost first (L<Sirius::CLI::Profile>). All are bytes, in which everything but printable ASCII is C<\xNN>, in the name of a
-sub also a space. A semicolon in them becomes a comma.
+sub also a space. A semicolon in them becomes a comma, and a C<#> with which a stack begins C<\x23>.
 
 A stack that waits (for a socket, a lock, a child, a timer ...) is counted apart from one that is on CPU or wants to be.
 
