@@ -4,12 +4,11 @@ use strict;
 use warnings;
 use parent 'Sirius::CLI::Command';
 
-use JSON::PP            ();
-use List::Util          qw(max);
 use POSIX               ();
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::CLI::Profile::Choice;
+use Sirius::CLI::Profile::Output;
 use Sirius::Control::Client;
 use Sirius::OS::Proc;
 use Sirius::Profile::Collector;
@@ -120,8 +119,9 @@ sub main {
     my ( $self, $command, @words ) = @_;
     $self->wrong("unknown command '$command': use dump, or none") if defined $command && $command ne 'dump';
     $self->no_more(@words);
-    $self->_check_options;
-    return $self->_dump if defined $command;
+    my $dumps = defined $command;
+    $self->_check_options($dumps);
+    return $self->_dump if $dumps;
     my $format  = $self->_format;
     my $older   = $self->_older($format);
     my $samples = $self->_samples;
@@ -174,7 +174,10 @@ sub _board {
 }
 
 sub _check_options {
-    my $self = shift;
+    my ( $self, $dumps ) = @_;
+    for my $name ( grep { $dumps && defined $self->given($_) } qw(compare format hz path seconds) ) {
+        $self->wrong("--$name: not with dump");
+    }
     $self->wrong('--control: cannot be combined with --pid')
         if defined $self->given('control') && defined $self->given('pid');
     my $worker = $self->given('worker') // 'all';
@@ -273,18 +276,18 @@ sub _older {
     return $samples;
 }
 
-# Before any samples are taken, which would be lost. What is in the file stays until then
-sub _open {
+# Before any samples are taken, which would be lost
+sub _output {
     my $self = shift;
-    my $file = $self->given('output') // return;
-    open $self->{out}, '>>:raw', $file or $self->fail( $self->FAILED, "$file: $!" );
+    $self->{out} //= eval { Sirius::CLI::Profile::Output->new( $self->given('output') ) }
+        // $self->fail( $self->FAILED, $@ =~ s/\n\z//r );
     return;
 }
 
 sub _samples {
     my $self = shift;
     my ( $collector, $path, $why, %which ) = $self->_collector;
-    $self->_open;
+    $self->_output;
     if ( !$collector ) {
         print {*STDERR} "sirius profile: $why; the server takes the samples itself\n";
         my ($answer) = $self->_ask( $path, command => 'profile', _known(%which) );
@@ -344,17 +347,8 @@ sub _server {
 
 sub _write {
     my ( $self, $bytes ) = @_;
-    my $file = $self->given('output');
-    if ( defined $file ) {
-        $self->_open if !$self->{out};
-        my $out = $self->{out};
-        truncate $out, 0 if -f $out;
-        print {$out} $bytes or $self->fail( $self->FAILED, "$file: $!" );
-        close $out          or $self->fail( $self->FAILED, "$file: $!" );
-        return;
-    }
-    binmode STDOUT;
-    print $bytes or $self->fail( $self->FAILED, "STDOUT: $!" );
+    $self->_output;
+    eval { $self->{out}->write($bytes); 1 } or $self->fail( $self->FAILED, $@ =~ s/\n\z//r );
     return;
 }
 

@@ -140,7 +140,7 @@ before that.
 
   my $bytes = Sirius::Profile::FlameGraph->html( $samples, compare => $older, title => $title );
 
-Bytes of ASCII. C<compare>, another L<Sirius::Profile::Samples>, and C<title> can be left out. Reads the files of the page, which are beside
+Bytes of UTF-8. C<compare>, another L<Sirius::Profile::Samples>, and C<title> can be left out. Reads the files of the page, which are beside
 this module, and dies with one line if they are missing.
 
 =head1 SEE ALSO

@@ -263,6 +263,11 @@ subtest 'Wrong usage' => sub {
         '--compare x'                 => '--compare: only with --format html',
         "--compare $dir/no -o x.htm"  => "--compare: $dir/no: No such file or directory",
         "--compare $dir/bad -o x.htm" => "--compare: $dir/bad: line 1 is not a stack with a count: no count",
+        'dump --format html'          => '--format: not with dump',
+        'dump --seconds 3'            => '--seconds: not with dump',
+        'dump --hz 3'                 => '--hz: not with dump',
+        'dump --path /x'              => '--path: not with dump',
+        "dump --compare $dir/bad"     => '--compare: not with dump',
         "--pid 1 --control $ctl"      => '--control: cannot be combined with --pid',
     );
     spew( "$dir/bad", "no count\n" );
