@@ -1,12 +1,14 @@
 use strict;
 use warnings;
 use List::Util qw(max);
+use POSIX      ();
 use Test::More;
 use Sirius::Admin::Change;
 use Sirius::Base::Text;
 use Sirius::CLI::Top::Client;
 use Sirius::CLI::Top::Picture;
 
+POSIX::setlocale( POSIX::LC_CTYPE(), 'C' );
 local $SIG{__WARN__} = sub { die "a warning: $_[0]" };
 
 # What /status.json says, with so many seconds and requests since a first time
@@ -374,6 +376,22 @@ subtest 'Hostile answers' => sub {
             [ status( 2, 2 ), { %status, workers => [] } ];
         is_deeply [ grep {/[^\x20-\x7e]/} @all ], [],
             'a picture of ' . ( defined $junk ? ref $junk || 'junk' : 'nothing' );
+    }
+};
+
+subtest 'What the application says in its language' => sub {
+    my $now = status( 0, 0 );
+    $now->{exceptions} = { count => 1, last => [ { at => 0, text => "Stra\x{df}e fehlt: \x{4e2d}\e[2J" } ] };
+    $_->{mark}         = "\x{4e2d}" x 100 for @{ $now->{workers} };
+    like join( "\n", lines($now) ), qr/: Stra\\xdfe fehlt: \\x\{4e2d\}\\x1b\[2J$/m,
+        'where the locale is ASCII';
+SKIP: {
+        skip 'there is no locale C.UTF-8', 2 if !POSIX::setlocale( POSIX::LC_CTYPE(), 'C.UTF-8' );
+        my @lines = lines( $now, undef, 80 );
+        like join( "\n", lines($now) ), qr/: Stra\x{df}e fehlt: \x{4e2d}\\x1b\[2J$/m, 'where it is UTF-8';
+        my ($marked) = grep {/\x{4e2d}{2}/} @lines;
+        cmp_ok( Sirius::Base::Text->columns($marked), '<=', 80, 'no line is too long' );
+        POSIX::setlocale( POSIX::LC_CTYPE(), 'C' );
     }
 };
 

@@ -29,6 +29,25 @@ sub bytes {
     return sprintf $unit && $value < 10 ? '%.1f %s' : '%.0f %s', $value, $UNITS[$unit];
 }
 
+# On a terminal, where a character of East Asia has two, and an accent none
+sub columns {
+    my ( $class, $text ) = @_;
+    return length $text if $text !~ /[^\0-\x{2ff}]/;
+    return length($text) + ( () = $text =~ /[\p{Ea=W}\p{Ea=F}]/g ) - ( () = $text =~ /[\p{Mn}\p{Me}]/g );
+}
+
+sub cut {
+    my ( $class, $text, $width ) = @_;
+    return substr $text, 0, $width if $text !~ /[^\0-\x{2ff}]/;
+    my $kept = '';
+    for my $character ( split //, $text ) {
+        $width -= $class->columns($character);
+        last if $width < 0;
+        $kept .= $character;
+    }
+    return $kept;
+}
+
 sub duration {
     my ( $class, $seconds ) = @_;
     return sprintf '%.0f us', $seconds * 1e6 if $seconds < 0.000_999_5;
@@ -40,6 +59,15 @@ sub duration {
 sub harmless {
     my ( $class, $text ) = @_;
     $text =~ s/([^\x20-\x7e])/sprintf ord $1 > 255 ? '\x{%x}' : '\x%02x', ord $1/ge;
+    return $text;
+}
+
+# An exception in the language of the user stays readable, but nothing may control a terminal, or turn the direction of what follows
+sub readable {
+    my ( $class, $text ) = @_;
+    return $text                   if $text !~ /[^\x20-\x7e]/;
+    return $class->harmless($text) if !_is_utf8();
+    $text =~ s/([\p{C}\p{Zl}\p{Zp}])/$class->harmless($1)/ge;
     return $text;
 }
 
@@ -55,6 +83,12 @@ sub whole_seconds {
     my ( $class, $text ) = @_;
     my $seconds = $class->seconds($text);
     return defined $seconds && $seconds >= 0 && $seconds == int $seconds ? $seconds : undef;
+}
+
+sub _is_utf8 {
+    require I18N::Langinfo;
+    my $charset = eval { I18N::Langinfo::langinfo( I18N::Langinfo::CODESET() ) };
+    return defined $charset && $charset =~ /\Autf-?8\z/i ? 1 : 0;
 }
 
 1;
@@ -88,6 +122,18 @@ A number of seconds as text: C<7.2 s>, C<66 min>, C<4 d 0 h>.
 
 A number of bytes as text, in units of 1024: C<900 B>, C<3.4 MB>.
 
+=head2 columns
+
+  my $columns = Sirius::Base::Text->columns($characters);
+
+How many columns of a terminal the text takes.
+
+=head2 cut
+
+  $text = Sirius::Base::Text->cut( $text, $columns );
+
+As much of the text as has room in so many columns.
+
 =head2 duration
 
 A short time, given in seconds, as text: C<850 us>, C<1.2 ms>, and longer ones like L</age>.
@@ -96,6 +142,13 @@ A short time, given in seconds, as text: C<850 us>, C<1.2 ms>, and longer ones l
 
 The text with all but printable ASCII escaped, as C<\x1b> or C<\x{263a}>, because text from clients must not control
 the terminal.
+
+=head2 readable
+
+  print Sirius::Base::Text->readable("Stra\x{df}e fehlt\e[2J\n");
+
+For a terminal, of what the application says: like L</harmless>, but where the locale is of UTF-8 only control and format characters
+are escaped. Takes and returns characters.
 
 =head2 seconds
 

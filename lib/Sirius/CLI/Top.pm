@@ -195,7 +195,9 @@ sub _print {
         print JSON::PP->new->canonical->ascii->encode( $self->{now} ), "\n";
     } else {
         my ($width) = POSIX::isatty(1) ? Sirius::CLI::Top::Screen->size : undef;
-        print map {"$_\n"} Sirius::CLI::Top::Picture->new( @{$self}{qw(now before)} )->lines($width);
+        my @lines = Sirius::CLI::Top::Picture->new( @{$self}{qw(now before)} )->lines($width);
+        utf8::encode($_) for @lines;
+        print map {"$_\n"} @lines;
     }
     STDOUT->flush;
     return;
@@ -380,7 +382,8 @@ Explain the figures; press it again to return to them.
 =head1 WITHOUT A SCREEN
 
 If STDOUT is not a terminal, or the terminal is C<dumb>, the updates are printed one after the other. In text that comes from
-clients of the server, everything but printable ASCII is escaped.
+clients of the server, everything but printable ASCII is escaped; in what the application says, where the locale is of UTF-8, control
+characters are.
 
 =head1 OPTIONS
 

@@ -8,6 +8,7 @@ use Fcntl               qw(F_SETFL O_NONBLOCK);
 use JSON::PP            ();
 use List::Util          qw(min);
 use Sirius::Base::Clock qw(now);
+use Sirius::Base::Text;
 use Sirius::Listen::Unix;
 use Sirius::OS::Peer;
 use Sirius::OS::Proc;
@@ -113,8 +114,8 @@ sub _harmless {
         %$value = map { _harmless($_) } %$value;
     } elsif ( ref $value eq 'ARRAY' ) {
         $_ = _harmless($_) for @$value;
-    } elsif ( !ref $value && defined $value && $value =~ /[^\n\t\x20-\x7e\xa0-\x{10ffff}]/ ) {
-        $value =~ s/([^\n\t\x20-\x7e\xa0-\x{10ffff}])/sprintf '\x%02x', ord $1/ge;
+    } elsif ( !ref $value && defined $value && $value =~ /[^\n\t\x20-\x7e]/ ) {
+        $value =~ s/(?![\n\t])([\p{C}\p{Zl}\p{Zp}])/Sirius::Base::Text->harmless($1)/ge;
     }
     return $value;
 }

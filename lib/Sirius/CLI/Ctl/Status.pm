@@ -113,7 +113,7 @@ sub _exceptions {
         . _table(
         [qw(exception path last count)],
         map { [
-            Sirius::Base::Text->harmless( $_->{text} ),
+            Sirius::Base::Text->readable( $_->{text} ),
             Sirius::Base::Text->harmless( $_->{path} ),
             Sirius::Base::Text->age( $time - $_->{at} ) . ' ago',
             $_->{count}
@@ -136,19 +136,24 @@ sub _lane {
     ];
 }
 
+sub _padded {
+    my ( $text, $width, $is_right ) = @_;
+    my $pad = q( ) x ( $width - Sirius::Base::Text->columns($text) );
+    return $is_right ? $pad . $text : $text . $pad;
+}
+
 # Formats a table: numbers right-aligned, other columns left-aligned
 sub _table {
     my @lines  = @_;
     my @widths = map {
         my $column = $_;
-        max map { length $_->[$column] } @lines
+        max map { Sirius::Base::Text->columns( $_->[$column] ) } @lines
     } 0 .. $#{ $lines[0] };
     my @right = map { $_->[0] } grep { $_->[1] !~ /\D/ } map { [ $_, $lines[-1][$_] ] } 0 .. $#widths;
     my %right = map { $_ => 1 } @right;
     my $text  = '';
     for my $line (@lines) {
-        my $row = join '  ',
-            map { sprintf '%*s', $right{$_} ? $widths[$_] : -$widths[$_], $line->[$_] } 0 .. $#widths;
+        my $row = join '  ', map { _padded( $line->[$_], $widths[$_], $right{$_} ) } 0 .. $#widths;
         $text .= ( $line == $lines[0] ? uc $row : $row ) =~ s/\s+\z//r . "\n";
     }
     return $text;

@@ -90,13 +90,13 @@ sub _connections {
 sub _cut {
     my ( $width, $line ) = @_;
     $line =~ s/\s+\z//;
-    return defined $width ? substr $line, 0, $width : $line;
+    return defined $width ? Sirius::Base::Text->cut( $line, $width ) : $line;
 }
 
 sub _doing {
     my ( $self, $worker ) = @_;
     return '' if !_number( $worker->{began} );
-    my ( $line, $mark ) = map { _text($_) } @{$worker}{qw(line mark)};
+    my ( $line, $mark ) = ( _text( $worker->{line} ), _said( $worker->{mark} ) );
     return length $mark ? "$line [$mark]" : $line;
 }
 
@@ -133,7 +133,7 @@ sub _exceptions {
     my ($last) = grep { ref eq 'HASH' } ref $all{last} eq 'ARRAY' ? @{ $all{last} } : ();
     return if !$last;
     my $ago = Sirius::Base::Text->age( _number( $self->{now}{time} ) - _number( $last->{at} ) );
-    return _number( $all{count} ), "the last $ago ago: " . _text( $last->{text} );
+    return _number( $all{count} ), "the last $ago ago: " . _said( $last->{text} );
 }
 
 # Files of --static
@@ -234,6 +234,12 @@ sub _responses {
     return join ', ', @words;
 }
 
+# By the application
+sub _said {
+    my $text = shift;
+    return defined $text && !ref $text ? Sirius::Base::Text->readable($text) : '';
+}
+
 sub _summary {
     my $self   = shift;
     my $now    = $self->{now};
@@ -275,6 +281,7 @@ sub _summary {
     );
 }
 
+# By clients, and others
 sub _text {
     my $text = shift;
     return defined $text && !ref $text ? Sirius::Base::Text->harmless($text) : '';
@@ -320,7 +327,8 @@ Sirius::CLI::Top::Picture - the lines that show a server
 
 =head1 DESCRIPTION
 
-From one or two answers of F</status.json> to lines of printable ASCII, whatever the answers have in them. Workers that have been
+From one or two answers of F</status.json> to lines of printable characters, whatever the answers have in them: ASCII,
+but for what the application says (L<Sirius::Base::Text/readable>). Workers that have been
 in a request for the longest time stand first. The narrower the lines, the fewer columns there are.
 
 =head1 METHODS

@@ -8,6 +8,7 @@ use IO::Handle          ();
 use List::Util          qw(min);
 use POSIX               qw(ECHO ICANON TCSAFLUSH VMIN VTIME);
 use Sirius::Base::Clock qw(now);
+use Sirius::Base::Text;
 
 use constant TIOCGWINSZ => $^O eq 'linux' ? 0x5413 : 0x40087468;    # perl knows it only where h2ph was run
 
@@ -60,7 +61,10 @@ sub show {
     my ( $width, $height ) = $self->size;
 
     # At the right edge the cursor stays on the last character, so there is nothing to erase after it
-    my @text = map { ( $_ eq $header ? "\e[7m$_\e[m" : $_ ) . ( length >= $width ? '' : "\e[K" ) } @lines;
+    my @text = map {
+        ( $_ eq $header ? "\e[7m$_\e[m" : $_ ) . ( Sirius::Base::Text->columns($_) >= $width ? '' : "\e[K" )
+    } @lines;
+    utf8::encode($_) for @text;
     print "\e[H", join( "\r\n", @text ), @text < $height ? "\e[J" : '';
     STDOUT->flush;
     return;
