@@ -197,8 +197,8 @@ Forgets what L</place> knows about a worker. Call it before sending C<USR2> to t
   my $calls = $board->calls;
 
 Returns a hash about the calls of the application that have ended: C<calls>, how many; C<seconds>, how long they took altogether;
-C<paths>, a list of the at most 50 paths that took most of the time of late, the most first; and C<other>, all other paths together. Each
-is a hash:
+C<paths>, a list of the paths that an edge has a row for, at most 64 for each place of an edge, those that took most of the time of late first; and C<other>,
+all other paths together. What is counted of each, and of C<other>, never falls. Each is a hash:
 
 C<path>, without ids, such as C</user/:id/edit>; C<calls>, C<seconds> and C<errors>, those that were answered with 5xx or cut off;
 C<waited>, the seconds that these requests have waited for a worker; C<share>, its part of all the time of late, from 0 to 1; C<p50> and C<p99>

@@ -20,7 +20,7 @@ void sr_calls_open(sr_edge *ed)
     c->exact = SR_CALLS_EXACT;
     c->later = c->at = (int64_t)(random_next(c) % SR_CALLS_EACH_NS);
     if (e->scoreboard)
-        sr_paths_open(&c->index, &e->scoreboard->paths[ed->number], e->nonce);
+        sr_paths_open(&c->index, e->scoreboard->paths, e->scoreboard->edges, ed->number, e->nonce);
     else
         c->left = INT64_MAX;
 }

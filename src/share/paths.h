@@ -13,23 +13,31 @@
  * the row with the least time becomes if there is none. So many titles are one row in the end. Without such a row, as of paths of one segment, it
  * goes to `other`. The sums stay true.
  *
- * Whether a row stands for its path is seen by that it has taken more time than it has inherited. Readers add what others have counted to that
- * of their neighbours, or to `other`.
+ * A row stands for its path once it has taken more time than it has inherited. Until then its calls count for its neighbours or in `other`,
+ * and stay there: what is shown of a path never falls. For the same reason, a row of which another edge has one too leaves there, in `given`,
+ * what it has counted.
  *
  * Who is in the table is decided by the time of late: that is halved every five minutes. Counts and times are sums since the row
- * began with its path.
+ * stands for its path.
  *
- * Writer: one at a time, the edge. Reader: any process. Counters are atomic, relaxed; a path is under a sequence lock.
+ * Writer: one at a time, the edge, but for `given`. Reader: any process. Counters are atomic, relaxed; a path is under a sequence lock, and
+ * what moves from one row to another under that of the table.
  * Trust: workers can write all of it, so the edge keeps the index for itself, and nothing here leads to an address.
  */
 #include "../http/fold.h"
 #include "counters.h"
 
 enum {
-    SR_PATHS_MAX = 64,       /* rows of an edge */
-    SR_PATHS_SHOWN_MAX = 50, /* of all edges together */
-    SR_PATHS_UNIT = 1024,    /* calls are counted in 1024ths, as one may stand for several */
+    SR_PATHS_MAX = 64,                                       /* rows of an edge */
+    SR_PATHS_TABLES_MAX = 64,                                /* places of edges */
+    SR_PATHS_SHOWN_MAX = SR_PATHS_MAX * SR_PATHS_TABLES_MAX, /* paths of all edges together */
+    SR_PATHS_UNIT = 1024, /* calls are counted in 1024ths, as one may stand for several */
 };
+
+/* What other edges have counted of the path, and have no row for any more. Any edge adds to it; the owner of the row takes it away. */
+typedef struct sr_path_given {
+    _Atomic uint64_t calls, errors, ns, waited; /* as below */
+} sr_path_given;
 
 typedef struct sr_path_row {
     _Atomic uint32_t sequence; /* odd: the path is being written */
@@ -42,10 +50,12 @@ typedef struct sr_path_row {
     _Atomic uint64_t late;      /* ns in the application, of late */
     _Atomic uint64_t inherited; /* likewise, of the paths that the row was taken from */
     sr_histogram times;         /* of calls, of late, in units; without their sum */
+    sr_path_given given;
 } sr_path_row;
 
 typedef struct sr_paths {
-    _Atomic int64_t halved_at; /* monotonic ns */
+    _Atomic int64_t halved_at; /* monotonic ns; 0: nobody has used the table */
+    _Atomic uint32_t sequence; /* odd: a row is being taken over */
     sr_path_row rows[SR_PATHS_MAX];
     sr_path_row other;
 } sr_paths;
@@ -60,17 +70,22 @@ typedef struct sr_path_call {
 /* What the edge knows of its table. */
 typedef struct sr_path_index {
     sr_paths *shared; /* NULL: there is none */
+    sr_paths *tables; /* of all edges */
+    size_t n;
     uint64_t seed;
     uint64_t hashes[SR_PATHS_MAX]; /* 0: the row is free */
 } sr_path_index;
 
-/* In an edge that begins: goes on with what is there. `seed` is random, so that nobody can make two paths the same. */
-void sr_paths_open(sr_path_index *index, sr_paths *shared, uint64_t seed);
+/*
+ * In an edge that begins: goes on with what is in its table, `own` of those n. `seed` is random, so that nobody can make two paths the
+ * same.
+ */
+void sr_paths_open(sr_path_index *index, sr_paths *tables, size_t n, size_t own, uint64_t seed);
 
 /* A call has ended at `now`, monotonic ns. `path` as it came. */
 void sr_paths_add(sr_path_index *index, sr_bytes path, const sr_path_call *call, int64_t now);
 
-/* The sum of a path over edges; `len` 0: of all paths that are not shown. */
+/* The sum of a path over edges; `len` 0: of all paths without a row. */
 typedef struct sr_path_sum {
     char text[SR_FOLD_MAX];
     uint32_t len;
@@ -80,8 +95,9 @@ typedef struct sr_path_sum {
 } sr_path_sum;
 
 /*
- * Adds up n tables: `out` gets at most SR_PATHS_SHOWN_MAX paths, those with the most time of late first, and then one more for
- * the others. Returns how many, with that. 0: no memory.
+ * Adds up n tables, at most SR_PATHS_TABLES_MAX: `out` gets each path that a row stands for, those with the most time of late first, and
+ * then one more for the others. Counts and times of all of them only grow, but for a path that was missing meanwhile: it begins anew, as low as
+ * at 0. Returns how many, with that of the others. 0: no memory.
  */
 size_t sr_paths_sum(const sr_paths *tables, size_t n, sr_path_sum out[SR_PATHS_SHOWN_MAX + 1]);
 

@@ -20,6 +20,7 @@ static void *map(int fd, size_t size, int rights)
 
 static size_t bytes_of(uint32_t slots, uint32_t edges)
 {
+    _Static_assert((int)SR_EDGE_ROWS_MAX <= (int)SR_PATHS_TABLES_MAX, "a table for each edge");
     return sizeof(sr_board) + ((size_t)slots + edges) * sizeof(sr_row) + edges * sizeof(sr_paths) +
            slots * sizeof(sr_exceptions);
 }

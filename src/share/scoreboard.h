@@ -140,7 +140,7 @@ typedef struct sr_row_request {
  * Two builds can run beside each other, during an update, if they agree in this number. Increase the first part
  * when the place or the meaning of a field changes; the second is of sizes.
  */
-enum { SR_SCOREBOARD_LAYOUT = 27 << 24 | (sizeof(sr_row) + sizeof(sr_paths) + sizeof(sr_exceptions)) };
+enum { SR_SCOREBOARD_LAYOUT = 28 << 24 | (sizeof(sr_row) + sizeof(sr_paths) + sizeof(sr_exceptions)) };
 
 typedef struct sr_board {      /* the memory */
     uint32_t layout;           /* SR_SCOREBOARD_LAYOUT; the first field in every layout */

@@ -321,7 +321,7 @@ The text format of Prometheus, version 0.0.4. All names begin with C<sirius_>; s
 ends in C<_total>. F<docs/OBSERVABILITY.md> lists the metrics.
 
 No label but C<path> contains anything that clients choose, such as addresses or URLs: the number of series depends only on the
-number of workers and edges. There are at most 51 values of C<path>, which have no ids, and a snapshot without C<calls> has none of them. The labels C<worker> and C<edge> are positions from 0. A successor takes over the
+number of workers and edges. There are at most 64 values of C<path> for each place of an edge, which have no ids, and C<other>; a snapshot without C<calls> has none of them. The labels C<worker> and C<edge> are positions from 0. A successor takes over the
 position, so recycling and reloads make no new series.
 
 The counters are sums since the start of the server. They continue over reloads and begin at 0 with a new start.

@@ -3,6 +3,7 @@
 // Where the time of the application goes, and what it has died of. Paths and exceptions are shown as text: others choose them.
 
 const FEW = 10; // paths that are shown at first
+const MOST = 50; // and all of them; the others are shown together
 const LEAST = 0.05; // seconds in calls without which there is nothing to divide
 
 // Seconds that workers have spent in calls of the application, those that run included
@@ -28,6 +29,12 @@ function computing(answer, before) {
     return `${ago}: ${show.digits(busy / seconds)} workers busy, computing ${show.percent(share)} of that time, waiting ${show.percent(1 - share)}`;
 }
 
+function together(rows, other) {
+    if (!rows.length) return other;
+    const names = ['calls', 'seconds', 'waited', 'errors', 'share'];
+    return Object.fromEntries(names.map(name => [name, rows.reduce((sum, row) => sum + row[name], other ? other[name] : 0)]));
+}
+
 class PathTable {
     constructor(section) {
         [this.section, this.whole] = [section, false];
@@ -46,7 +53,8 @@ class PathTable {
         this.rows(this.calls);
     }
 
-    rows({ paths, other }) {
+    rows({ paths: all, other: rest }) {
+        const [paths, other] = [all.slice(0, MOST), together(all.slice(MOST), rest)];
         const shown = this.whole ? paths : paths.slice(0, FEW);
         this.button.hidden = paths.length <= FEW;
         this.button.setAttribute('aria-expanded', String(this.whole));
