@@ -162,20 +162,6 @@ static bool begins(const char *at, size_t len, sr_bytes prefix)
     return len >= prefix.len && sr_bytes_equal_nocase(sr_bytes_of(at, prefix.len), prefix);
 }
 
-static bool path_holds(const readings *path, sr_bytes prefix)
-{
-    if (begins(path->plain, path->n_plain, prefix))
-        return true;
-    if (!path->odd)
-        return false;
-    if (path->cut || begins(path->resolved, path->n_resolved, prefix))
-        return true; /* of one that is cut, nobody knows where its dot segments lead */
-    for (size_t i = 0; i < path->n_flat; i++)
-        if (path->flat[i] == '/' && begins(path->flat + i, path->n_flat - i, prefix))
-            return true;
-    return false;
-}
-
 /* A framework answers HEAD as it does GET, and some take "post" for POST. */
 static bool method_holds(sr_bytes rule, sr_bytes method)
 {
@@ -192,28 +178,55 @@ static bool field_holds(const sr_lanerule *rule, const sr_request *r, const char
     return false;
 }
 
+/* Which of the rules in `which`, a bit for each, the path belongs to if this is its reading; -1: none. */
+static int of_reading(const sr_lanerules *all, uint32_t which, const char *at, size_t len)
+{
+    for (uint32_t i = 0; i < all->n; i++)
+        if (which >> i & 1 && begins(at, len, all->at[i].prefix))
+            return (int)i;
+    return -1;
+}
+
+/* That with fewer places; of two with as many, the first in the order of rules. */
+static int fewer(const sr_lanerules *all, int a, int b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 ? b : a;
+    if (all->at[a].limit != all->at[b].limit)
+        return all->at[a].limit < all->at[b].limit ? a : b;
+    return a < b ? a : b;
+}
+
+/* Of a path with empty segments or dot segments; `found` as it is. */
+static int of_odd(const sr_lanerules *all, uint32_t which, readings *path, int found)
+{
+    path->n_flat = flatten(path->flat, path, false);
+    path->n_resolved = flatten(path->resolved, path, true);
+    found = fewer(all, found, of_reading(all, which, path->resolved, path->n_resolved));
+    for (size_t i = 0; i < path->n_flat; i++)
+        if (path->flat[i] == '/')
+            found = fewer(all, found, of_reading(all, which, path->flat + i, path->n_flat - i));
+    for (uint32_t i = 0; path->cut && i < all->n; i++) /* nobody knows where its dot segments lead */
+        found = fewer(all, found, which >> i & 1 ? (int)i : -1);
+    return found;
+}
+
 int sr_lanerules_find(const sr_lanerules *all, const sr_request *r, const char *base, bool trusted)
 {
     readings path;
     sr_bytes method = sr_span_in(base, r->method);
-    bool read = false;
+    uint32_t which = 0;
     for (uint32_t i = 0; i < all->n; i++) {
         const sr_lanerule *rule = &all->at[i];
-        if (!rule->prefix.len) {
-            if (trusted && field_holds(rule, r, base))
-                return (int)i;
-            continue;
-        }
-        if (!method_holds(rule->method, method))
-            continue;
-        if (!read) { /* an absolute-form with an empty path means "/" */
-            decode(&path, r->path.len ? sr_span_in(base, r->path) : SR_BYTES("/"));
-            path.n_flat = path.odd ? flatten(path.flat, &path, false) : 0;
-            path.n_resolved = path.odd ? flatten(path.resolved, &path, true) : 0;
-            read = true;
-        }
-        if (path_holds(&path, rule->prefix))
+        if (rule->prefix.len)
+            which |= (uint32_t)method_holds(rule->method, method) << i;
+        else if (trusted && field_holds(rule, r, base))
             return (int)i;
     }
-    return -1;
+    if (!which)
+        return -1;
+    /* an absolute-form with an empty path means "/" */
+    decode(&path, r->path.len ? sr_span_in(base, r->path) : SR_BYTES("/"));
+    int found = of_reading(all, which, path.plain, path.n_plain);
+    return path.odd ? of_odd(all, which, &path, found) : found;
 }

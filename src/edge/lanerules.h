@@ -5,7 +5,8 @@
  *
  * A client must not get around a lane by another spelling of its path, so a rule holds for all that an application may take for
  * its prefix: percent-encoded or not, in any letter case, and when the path has empty segments or dot segments, both as it is and
- * with them resolved. What belongs to a lane by mistake waits there; that harms nobody else.
+ * with them resolved. Of the lanes to which the readings of a path lead, it belongs to that with the fewest places, so that no spelling leads
+ * out of a small lane into a larger one. What belongs to a lane by mistake waits there; that harms nobody else.
  *
  * Owner: the settings of the edge; texts point into its words. Pure; any thread.
  */
@@ -26,7 +27,7 @@ typedef struct sr_lanerule {
 
 typedef struct sr_lanerules {
     sr_lanerule at
-        [SR_LANES_MAX]; /* the first one that holds is the one: fields, then longer prefixes, those with a method first */
+        [SR_LANES_MAX]; /* the first one that holds for a reading is the one: fields, then longer prefixes, those with a method first */
     uint32_t n;
 } sr_lanerules;
 

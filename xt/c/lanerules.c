@@ -75,6 +75,19 @@ static void paths(void)
         {"GET /.../x", "none"},
         {"GET /..", "none"},
         {"GET //", "none"},
+        /* where readings lead to several: that with the fewest places */
+        {"GET /report/fast/1", "/report/fast"},
+        {"GET /report/%66ast", "/report/fast"},
+        {"GET /report/fast//1", "/report/fast"}, /* all of them lead there */
+        {"GET /report/fast/../1", "/report"},
+        {"GET /report/./fast/1", "/report"},
+        {"GET /report//fast", "/report"},
+        {"GET /images-and-more/1", "/images-and-more"},
+        {"GET /images-and-more//1", "/images-and-more"},
+        {"GET /report//images-and-more", "/report"},
+        {"GET /images-and-more//report", "/report"},
+        {"GET /images-and-more/../report/../images-and-more", "/report"},
+        {"POST /images-and-more//report", "POST /report"},
         /* the longest prefix; that with a method first */
         {"GET /report/big/1", "/report/big"},
         {"GET /report//big", "/report/big"},
@@ -112,6 +125,10 @@ static void long_paths(void)
     for (size_t i = 5; i < sizeof line - 20; i++)
         line[i] = '/';
     ok(strcmp(of(line, "", false), "none") != 0, "or by slashes");
+    memcpy(line, "GET /report/", 12);
+    for (size_t i = 12; i < sizeof line - 1; i++)
+        line[i] = i % 2 ? '/' : '.';
+    ok(strcmp(of(line, "", false), "/\303\251t\303\251") == 0, "it is in that with the fewest places of all");
 }
 
 static void fields(void)
@@ -153,9 +170,10 @@ static void words(void)
 
 int main(void)
 {
-    static const char *const all[] = {"2,9,1,/report",      "2,9,1,/report/big",       "1,9,1,POST /report",
-                                      "1,9,1,POST /import", "1,9,1,X-Class: batch",    "1,9,1,GET /slow",
-                                      "1,9,1,/a b",         "1,9,1,/\303\251t\303\251"};
+    static const char *const all[] = {
+        "2,9,1,/report",        "2,9,1,/report/big",     "1,9,1,POST /report", "1,9,1,POST /import",
+        "1,9,1,X-Class: batch", "1,9,1,GET /slow",       "1,9,1,/a b",         "1,9,1,/\303\251t\303\251",
+        "4,9,1,/report/fast",   "4,9,1,/images-and-more"};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (sr_lanerules_add(&rules, all[i]))
             return 1;
