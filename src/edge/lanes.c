@@ -12,17 +12,30 @@
 
 /* How long a place is left to an older request of another edge, which may be stopped or about to be cleared. */
 #define YIELD_NS (20 * SR_MILLISECOND)
+/* An edge whose loop has not turned for so long hangs: with a request that waits it turns every 20 ms. No place is left to it. */
+#define HANGS_NS SR_SECOND
+/* How long no place is left to an edge that has not taken one. One that lacked a CPU meanwhile gets its turn then. */
+#define SPURNED_NS (200 * SR_MILLISECOND)
 
 enum {
     TRIES = 8,
     EXPIRED_PER_LOOK = 128, /* to refuse one takes 10 to 30 us */
 };
 
+/* What another edge had published when it had not taken the place that was left to it. */
+typedef struct spurned {
+    int64_t first; /* 0: it takes them */
+    uint64_t taken;
+    int64_t until; /* monotonic ns; before, if one of the others has changed */
+} spurned;
+
 typedef struct lane {
     sr_link held; /* entries that wait for a place, in the order in which they have come */
     sr_lane_share *ours;
-    sr_lane_row *row;   /* in the scoreboard, or own */
-    int64_t yielded_at; /* monotonic ns since which a place is left to another edge; 0: none is */
+    sr_lane_row *row;    /* in the scoreboard, or own */
+    int64_t yielded_at;  /* monotonic ns since which a place is left to another edge; 0: none is */
+    uint32_t yielded_to; /* that edge */
+    spurned by[SR_EDGES_MAX];
 } lane;
 
 struct sr_lanes {
@@ -101,7 +114,8 @@ uint8_t sr_lanes_find(const sr_edge *ed, const sr_task *task)
 
 typedef struct sums {
     uint64_t running, waiting;
-    int64_t first; /* of the others: when the oldest request that waits was complete; INT64_MAX: none does */
+    int64_t
+        first; /* of the others to which a place may be left: when the oldest request that waits was complete; INT64_MAX: none does */
     uint32_t edge; /* which has that */
 } sums;
 
@@ -113,6 +127,16 @@ static const sr_lane_share *theirs(const sr_edge *ed, uint32_t edge, uint64_t ke
         if (atomic_load(&lanes[i].key) == key)
             return &lanes[i];
     return NULL;
+}
+
+/* Whether a place is left to that edge, whose oldest request has waited since `first`. */
+static bool may_take(const sr_edge *ed, const lane *l, uint32_t edge, const sr_lane_share *share,
+                     int64_t first)
+{
+    int64_t turned = atomic_load_explicit(&ed->others.common->row[edge].turned, memory_order_relaxed);
+    const spurned *by = &l->by[edge];
+    return ed->engine->now - turned < HANGS_NS &&
+           (by->first != first || ed->engine->now >= by->until || by->taken != atomic_load(&share->taken));
 }
 
 static sums sum(const sr_edge *ed, uint32_t i)
@@ -127,7 +151,7 @@ static sums sum(const sr_edge *ed, uint32_t i)
         s.running += atomic_load(&share->running);
         s.waiting += atomic_load(&share->waiting);
         int64_t first = atomic_load(&share->first);
-        if (first && first < s.first) {
+        if (first && first < s.first && may_take(ed, l, edge, share, first)) {
             s.first = first;
             s.edge = edge;
         }
@@ -192,6 +216,7 @@ static void put(sr_edge *ed, lane *l, sr_entry *en)
     sr_turns_enter(ed, slot);
     publish(ed, l, -1);
     int64_t waited = e->now - ready_at(ed, en);
+    atomic_fetch_add(&l->ours->taken, 1);
     show(&l->row->running, atomic_load(&l->ours->running));
     sr_counters_add(&l->row->requests, 1);
     sr_counters_add(&l->row->waited_ns, waited > 0 ? (uint64_t)waited : 0);
@@ -219,6 +244,27 @@ static sr_entry *next_of(const sr_edge *ed, const lane *l)
     return best;
 }
 
+/*
+ * A place is free for an older request of another edge: leaves it to that, for a while. False: it has had the time to take it, and
+ * is not waited for any longer.
+ */
+static bool yield(sr_edge *ed, lane *l, uint32_t i, const sums *s)
+{
+    int64_t now = ed->engine->now;
+    if (!l->yielded_at || l->yielded_to != s->edge) {
+        l->yielded_at = now;
+        l->yielded_to = s->edge;
+    }
+    const sr_lane_share *share = theirs(ed, s->edge, ed->lanes->rules->at[i].key);
+    if (share && now - l->yielded_at >= YIELD_NS) {
+        l->by[s->edge] = (spurned){s->first, atomic_load(&share->taken), now + SPURNED_NS};
+        l->yielded_at = 0;
+        return false;
+    }
+    sr_others_ring(ed, s->edge);
+    return true;
+}
+
 /* Fills free places, with the oldest of all edges first. */
 static void let_in(sr_edge *ed, uint32_t i)
 {
@@ -228,11 +274,12 @@ static void let_in(sr_edge *ed, uint32_t i)
         sums s = sum(ed, i);
         if (s.running >= ed->lanes->rules->at[i].limit)
             break;
-        bool older = s.first < (en ? ready_at(ed, en) : INT64_MAX);
-        if (older && (!en || !l->yielded_at || ed->engine->now - l->yielded_at < YIELD_NS)) {
-            l->yielded_at = !en ? 0 : l->yielded_at ? l->yielded_at : ed->engine->now;
+        if (!en && s.first != INT64_MAX)
             sr_others_ring(ed, s.edge);
-            return;
+        if (en && s.first < ready_at(ed, en)) {
+            if (yield(ed, l, i, &s))
+                return;
+            continue;
         }
         if (!en || !sr_queue_room(&ed->queue) || !enter(ed, i))
             break;

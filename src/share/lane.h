@@ -21,6 +21,7 @@ typedef struct sr_lane_share {
         running; /* places that this edge has: requests in the queue, with workers, or about to be put there */
     _Atomic uint64_t waiting; /* requests that wait for a place */
     _Atomic int64_t first;    /* monotonic ns at which the first of them was complete; 0: none waits */
+    _Atomic uint64_t taken;   /* requests that have got a place */
 } sr_lane_share;
 
 /* For the status page. Order: relaxed. */
@@ -42,6 +43,7 @@ static inline void sr_lane_clear(sr_lane_share *share)
     atomic_store(&share->running, 0);
     atomic_store(&share->waiting, 0);
     atomic_store(&share->first, 0);
+    atomic_store(&share->taken, 0);
     atomic_store(&share->key, 0);
 }
 

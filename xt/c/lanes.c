@@ -7,6 +7,7 @@
 #endif
 #include "edge/lanes.h"
 #include "edge/deliver.h"
+#include "edge/others.h"
 
 #include "worker/worker.h"
 
@@ -282,6 +283,24 @@ static void two_edges(void)
     close_edge(b);
 }
 
+/* One that runs in `ed` ends while another waits, several times: how often the place was free for a while. */
+static int kept_free(sr_edge *ed, int *fd)
+{
+    int n = 0;
+    for (int i = 0; i < 5; i++) {
+        bool was = false;
+        int next = ask(ed, "/r?next");
+        close(*fd);
+        for (int ms = 0; ms < PATIENCE_MS && held(ed); ms++) {
+            turn(ed, 1);
+            was = was || !running(ed);
+        }
+        n += was;
+        *fd = next;
+    }
+    return n;
+}
+
 /* An edge that stands still does not keep the place for ever. */
 static void still(void)
 {
@@ -293,7 +312,38 @@ static void still(void)
         turn(a, 1);
     is_order(a, "a2 ", "it loses its turn after a while");
     is_int((int)(running(a) * 10 + held(b)), 11, "and keeps its place in the line");
-    close(older), close(second);
+    ok(kept_free(a, &second) <= 1, "which is not waited for again at each place");
+    int other = ask(b, "/r?b3"), next = ask(a, "/r?a4");
+    close(older);
+    for (int i = 0; i < PATIENCE_MS && held(b) > 1; i++)
+        turn(b, 1);
+    close(second);
+    for (int i = 0; i < PATIENCE_MS && running(a); i++)
+        turn(a, 1);
+    turn(b, 1);
+    is_order(b, "b3 ", "when another request is its first, it gets a turn");
+    close(next), close(other);
+    close_edge(a);
+    close_edge(b);
+}
+
+/* The loop of the other edge has not turned for a while. */
+static void hangs(void)
+{
+    sr_edge *a = open_edge("1,9,0,/r", 0), *b = open_edge("1,9,0,/r", 1);
+    printf("# an edge that hangs\n");
+    int first = ask(a, "/r?a0"), older = ask(b, "/r?b1");
+    atomic_store(&common->row[1].turned, a->engine->now - 2 * SR_SECOND);
+    is_int(kept_free(a, &first), 0, "no place is left to it");
+    turn(b, 1);
+    sr_others_ring(a, 1);
+    int next = ask(a, "/r?a2");
+    close(first);
+    for (int i = 0; i < PATIENCE_MS && running(a); i++)
+        turn(a, 1);
+    turn(b, 1);
+    is_order(b, "b1 ", "until it goes on");
+    close(older), close(next);
     close_edge(a);
     close_edge(b);
 }
@@ -454,6 +504,7 @@ int main(void)
     stopped();
     two_edges();
     still();
+    hangs();
     changed();
     abandoned();
     unheard();

@@ -340,4 +340,42 @@ subtest 'a lane that may have no more than the queue' => sub {
     $server->stop;
 };
 
+# Each place that becomes free was left to it for 20 ms
+subtest 'an edge that hangs does not hold up the lane in another' => sub {
+    my $server = lane_server(qw(--workers 3 --edges 2 --lane /report=1));
+    my $has    = sub {
+        return +{ map { $_->{pid} => $_->{connections} } @{ $server->board->{edges} } };
+    };
+    until_true( 20, sub { keys %{ $has->() } == 2 } );
+    my $client = $server->connect;
+    $client->send( request('GET /report?r1') );
+    wait_lane( $server, '/report', running => 1 );
+    my $now = $has->();
+    my ($other) = grep { !$now->{$_} } keys %$now;
+    my @waits;
+
+    for ( 1 .. 20 ) {    # at once, or the edge that was the last to accept accepts all
+        my @more = map { $server->connect } 1 .. 20;
+        $_->send( request('GET /report?w') ) for @more;
+        push @waits, @more;
+        wait_lane( $server, '/report', waiting => scalar @waits );
+        last if $has->()->{$other};
+    }
+    ok $has->()->{$other}, 'a request waits in the other edge';
+    kill STOP => $other;
+    go('all');
+    is $client->response->body, 'r1', 'that which runs ends';
+    my %took;
+    for my $path (qw(shop report)) {
+        my $began = time;
+        my @wrong = grep { $client->ask("GET /$path?$_")->body ne $_ } 1 .. 150;
+        $took{$path} = time - $began;
+        is_deeply \@wrong, [], "$path: all are served while it hangs";
+    }
+    cmp_ok $took{report}, '<', $took{shop} + 2, 'and hardly wait for it';
+    kill CONT => $other;
+    is scalar( grep { $_->response->status == 200 } @waits ), scalar @waits, 'so are those that waited there';
+    $server->stop;
+};
+
 done_testing;
