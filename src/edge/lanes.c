@@ -51,23 +51,40 @@ static void show(_Atomic uint64_t *n, uint64_t value)
     atomic_store_explicit(n, value, memory_order_relaxed);
 }
 
+typedef struct lane_text {
+    uint64_t words[(SR_LANE_TEXT_MAX + 1) / sizeof(uint64_t)];
+} lane_text;
+
+/* NULL: of no lane. */
+static lane_text text_of(const sr_lanerule *rule)
+{
+    lane_text t = {{0}};
+    if (rule)
+        memcpy(t.words, rule->text.at, rule->text.len);
+    return t;
+}
+
+static bool row_is_of(const sr_lane_row *row, const sr_lanerule *rule)
+{
+    lane_text t = text_of(rule);
+    bool same = true;
+    for (size_t i = 0; i < sizeof t.words / sizeof t.words[0]; i++)
+        same = same && atomic_load_explicit(&row->text[i], memory_order_relaxed) == t.words[i];
+    return same;
+}
+
 /* Rows stay when an edge ends: what it has counted goes on if it is of the same lane. */
 static void row_begin(sr_lane_row *row, const sr_lanerule *rule)
 {
-    uint64_t text[(SR_LANE_TEXT_MAX + 1) / sizeof(uint64_t)] = {0};
-    bool same = true;
-    if (rule)
-        memcpy(text, rule->text.at, rule->text.len);
-    for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
-        same = same && atomic_load_explicit(&row->text[i], memory_order_relaxed) == text[i];
-        show(&row->text[i], text[i]);
-    }
-    if (!same) {
+    lane_text t = text_of(rule);
+    if (!row_is_of(row, rule)) {
         show(&row->requests, 0);
         show(&row->waited_ns, 0);
         show(&row->full, 0);
         show(&row->late, 0);
     }
+    for (size_t i = 0; i < sizeof t.words / sizeof t.words[0]; i++)
+        show(&row->text[i], t.words[i]);
     show(&row->limit, rule ? rule->limit : 0);
     show(&row->queue_limit, rule ? rule->queue : 0);
     show(&row->timeout_ns, rule ? (uint64_t)rule->timeout_ns : 0);
@@ -76,11 +93,41 @@ static void row_begin(sr_lane_row *row, const sr_lanerule *rule)
     atomic_store_explicit(&row->first, 0, memory_order_relaxed);
 }
 
+/*
+ * Gives each rule the row that the edge before had for this lane, or else one of no lane any more; the order of rules changes with
+ * their number. `which` gets the number of each.
+ */
+static void rows_begin(sr_lane_row rows[SR_LANES_MAX], const sr_lanerules *rules,
+                       uint32_t which[SR_LANES_MAX])
+{
+    const sr_lanerule *has[SR_LANES_MAX] = {NULL};
+    for (uint32_t i = 0; i < rules->n; i++) {
+        which[i] = SR_LANES_MAX;
+        for (uint32_t j = 0; which[i] == SR_LANES_MAX && j < SR_LANES_MAX; j++)
+            if (!has[j] && row_is_of(&rows[j], &rules->at[i])) {
+                has[j] = &rules->at[i];
+                which[i] = j;
+            }
+    }
+    for (uint32_t i = 0, j = 0; i < rules->n; i++) {
+        if (which[i] < SR_LANES_MAX)
+            continue;
+        while (has[j])
+            j++;
+        has[j] = &rules->at[i];
+        which[i] = j;
+    }
+    for (uint32_t j = 0; j < SR_LANES_MAX; j++)
+        row_begin(&rows[j], has[j]);
+}
+
 int sr_lanes_open(sr_edge *ed, const sr_lanerules *rules)
 {
     sr_scoreboard *board = ed->engine->scoreboard;
-    for (uint32_t i = rules->n; board && i < SR_LANES_MAX; i++)
-        row_begin(&board->shared->lanes[ed->number][i], NULL);
+    sr_lane_row *rows = board ? board->shared->lanes[ed->number] : NULL;
+    uint32_t which[SR_LANES_MAX];
+    if (rows)
+        rows_begin(rows, rules, which);
     if (!rules->n)
         return 0;
     struct sr_lanes *all = ed->lanes = calloc(1, sizeof *all);
@@ -91,8 +138,7 @@ int sr_lanes_open(sr_edge *ed, const sr_lanerules *rules)
         lane *l = &all->at[i];
         sr_link_init(&l->held);
         l->ours = ed->others.common ? &ed->others.common->row[ed->number].lanes[i] : &all->alone[i];
-        l->row = board ? &board->shared->lanes[ed->number][i] : &all->own[i];
-        row_begin(l->row, &rules->at[i]);
+        l->row = rows ? &rows[which[i]] : &all->own[i];
         atomic_store(&l->ours->key, rules->at[i].key);
     }
     return 0;

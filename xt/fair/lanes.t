@@ -310,6 +310,46 @@ subtest 'a reload, also with another limit' => sub {
     $server->stop;
 };
 
+subtest 'counters go on over reloads that change the lanes' => sub {
+    my $dir    = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    my $config = "$dir/sirius.conf";
+    my $reload = sub {
+        open my $fh, '>', $config or die $!;
+        print $fh map {"lane = $_\n"} @_;
+        return close $fh;
+    };
+    $reload->('/shop=2');
+    my $server = lane_server( qw(--workers 2 --config), $config );
+    my ( $count, $reloads ) = ( 0, 0 );
+    for my $lanes (
+        ['/shop=2'], ['/shop=3'],
+        [ '/shop=2', '/shop/longer=1' ],
+        [ '/shop=3', '/shop/longer=1', '/shop/yet/longer=1' ],
+        ['/shop=2'], ['/shop=3']
+        )
+    {
+        if ( $count++ ) {
+            $reload->(@$lanes);
+            $reloads++;
+            $server->signal('HUP');
+            $server->wait_log( qr/(?:reload completed.*?){$reloads}/s, 20 );
+        }
+        my ($limit) = $lanes->[0] =~ /(\d+)\z/;
+        until_true(
+            20,
+            sub {
+                my $board = $server->board;
+                lane( $server, '/shop' )->{limit} == $limit && @{ $board->{edges} } == 1;
+            }
+        );
+        is lane( $server, '/shop' )->{requests}, $count - 1, "lanes @$lanes: what was counted before";
+        $server->ask("GET /shop?s$count");
+    }
+    is_deeply [ map {"$_->{name}: $_->{requests}"} @{ $server->board->{lanes} } ], ['/shop: 6'],
+        'a lane that is gone is not shown';
+    $server->stop;
+};
+
 subtest 'an edge is killed: who waits in a lane is lost, too, and counted' => sub {
     my $server = lane_server( qw(--workers 2 --lane), '/report=1', '--lane', '/import=1' );
     $server->{may_crash} = 1;
