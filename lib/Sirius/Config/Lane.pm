@@ -24,7 +24,7 @@ sub parse {
     my ( @lanes, %seen );
     for my $text ( ref $value eq 'ARRAY' ? @$value : $value ) {
         my $lane = _one($text);
-        die "'$lane->{text}' is given twice\n" if $seen{ lc $lane->{text} }++;
+        die "'$lane->{text}' is given twice\n" if $seen{ _same( $lane->{text} ) }++;
         push @lanes, $lane;
     }
     die scalar(@lanes) . ' lanes are too many: the maximum is ' . LANES_MAX . "\n" if @lanes > LANES_MAX;
@@ -75,6 +75,7 @@ sub _one {
         my ( $name, $value ) = split /=/, $option, 2;
         my $code = $OPTION{ $name // '' }
             or die "'$option' is not an option of a lane: use " . join( ', ', sort keys %OPTION ) . "\n";
+        die "$name is given twice in '$text'\n" if exists $lane{$name};
         $lane{$name} = $code->( $value // '' );
     }
     return \%lane;
@@ -94,6 +95,12 @@ sub _queue {
     my $value = shift;
     die "queue needs a number of requests, such as queue=20; 0: none waits\n" if $value !~ /\A\d{1,9}\z/;
     return $value + 0;
+}
+
+# What is the same in two texts of one lane: case counts only in the value of a field (src/edge/lanerules.c)
+sub _same {
+    my $text = shift;
+    return $text =~ /\A($TOKEN): (.*)\z/s ? lc($1) . ": $2" : lc $text;
 }
 
 sub _timeout {
