@@ -166,9 +166,11 @@ void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
         return;
     bool open = sr_deliver_unanswered(ed, en);
     if (ended && en->exchange && !sr_exchange_whole(en->exchange))
-        sr_report_lost(
-            ed, slot, ended,
-            sr_wsanswer_outcome(en->exchange, open ? "the client got 502" : "the response was cut off"));
+        sr_report_lost(ed, slot, ended,
+                       open && sr_presence_lost(en->exchange->conn)
+                           ? "the client was gone"
+                           : sr_wsanswer_outcome(en->exchange,
+                                                 open ? "the client got 502" : "the response was cut off"));
     cut(ed, slot);
 }
 

@@ -141,10 +141,12 @@ static void call_over(sr_edge *ed, sr_exchange *x)
         say_late(ed, slot, false);
         return;
     }
-    bool gone = x->conn->state != SR_CONN_STREAMS && (sr_presence(x->conn) < 0 || x->interim_pending);
+    bool lost = sr_presence_lost(x->conn);
+    bool gone = x->conn->state != SR_CONN_STREAMS && (lost || sr_presence(x->conn) < 0 || x->interim_pending);
     count(ed, en, SR_LIMIT_REQUEST);
-    en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran", e->now - sr_entry_since(ed, slot),
-                              gone ? "the client was gone" : sr_wsanswer_outcome(x, "the client got 504"));
+    en->late =
+        sr_report_late(ed, slot, ed->workers[row].pid, "ran", e->now - sr_entry_since(ed, slot),
+                       lost || gone ? "the client was gone" : sr_wsanswer_outcome(x, "the client got 504"));
     if (gone)
         sr_conn_close(e, x->conn, SR_CLOSED_CLIENT);
     else
@@ -243,6 +245,17 @@ bool sr_limits_expired(sr_edge *ed, sr_exchange *x, sr_deadline_kind kind)
     }
 }
 
+/* Since when the application runs it, as its worker says: its exchange knew that. If it does not, since it was complete. */
+static int64_t runs_since(const sr_edge *ed, uint32_t slot, int32_t row)
+{
+    const sr_ring *ring = ed->workers[row].reader.ring;
+    int64_t ready = atomic_load_explicit(&sr_queue_at(&ed->queue, slot)->ready_at, memory_order_relaxed);
+    int64_t at = atomic_load(&ring->began) == ed->entries[slot].number
+                     ? atomic_load_explicit(&ring->began_at, memory_order_relaxed)
+                     : ready;
+    return at < ready || at > ed->engine->now ? ready : at;
+}
+
 void sr_limits_expire_abandoned(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
@@ -256,8 +269,8 @@ void sr_limits_expire_abandoned(sr_edge *ed)
         if (row < 0)
             continue;
         count(ed, en, (sr_limit)en->limit);
-        en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran",
-                                  e->now - sr_queue_at(&ed->queue, slot)->ready_at, "the client was gone");
+        en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran", e->now - runs_since(ed, slot, row),
+                                  "the client was gone");
         if (!en->late) {
             say_late(ed, slot, false);
             sr_entry_watch(ed, en, e->now + AGAIN_NS);

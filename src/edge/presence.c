@@ -36,6 +36,11 @@ int sr_presence(const sr_conn *c)
     return n > 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
 }
 
+bool sr_presence_lost(const sr_conn *c)
+{
+    return c->gone || sr_hangup(c->source.fd) & (POLLERR | POLLHUP | POLLNVAL);
+}
+
 void sr_presence_probe(sr_edge *ed, sr_conn *c)
 {
     /* no bytes that would tell are sent to a client which has ended its side: the kernel asks whether it still reads */

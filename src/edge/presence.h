@@ -7,6 +7,12 @@
 int sr_presence(const sr_conn *c);
 
 /*
+ * Whether the client is gone for certain, whatever it has left to be read: nothing that is sent reaches it. Of one over TCP that is known only
+ * after something was sent. In any state of the connection.
+ */
+bool sr_presence_lost(const sr_conn *c);
+
+/*
  * The application writes nothing for now: has the client gone? Then the connection is closed, and freed. If it has ended its side, the kernel
  * asks it whether it still reads.
  */

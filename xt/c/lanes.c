@@ -368,6 +368,7 @@ static void changed(void)
 }
 
 static int took[2];
+static int of_client = -1; /* which a worker must not keep open */
 
 /* Has a request, and goes on. */
 static _Noreturn void run_worker(void)
@@ -375,6 +376,7 @@ static _Noreturn void run_worker(void)
     static sr_worker w;
     char byte = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(of_client);
     worker_open(&w, 0);
     while (sr_worker_next(&w) != SR_WORKER_REQUEST)
         ;
@@ -446,6 +448,39 @@ static void abandoned(void)
     close_edge(ed);
 }
 
+/* Its client is gone, and it takes too long: what is said of its time. */
+static void too_late(void)
+{
+    sr_edge *ed = open_edge("1,9,0,/r", 0);
+    char said[4096] = "";
+    printf("# a request without a client that takes too long\n");
+    ed->engine->config.request_ns = SR_SECOND;
+    fcntl(report[0], F_SETFL, O_NONBLOCK);
+    int first = ask(ed, "/r?0"), second = ask(ed, "/r?1");
+    turn(ed, 2000);
+    close(first);
+    for (int i = 0; i < PATIENCE_MS && held(ed); i++)
+        turn(ed, 1);
+    of_client = second;
+    pid_t pid = start_worker();
+    of_client = -1;
+    ok(turn_until(ed, took[0]), "a worker has the request, which has waited for 2 s");
+    setsockopt(second, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
+    close(second);
+    const char *at = NULL;
+    for (int i = 0; i < PATIENCE_MS && !at; i++) {
+        turn(ed, 1);
+        size_t len = strlen(said);
+        ssize_t n = read(report[0], said + len, sizeof said - 1 - len);
+        said[len + (size_t)(n > 0 ? n : 0)] = '\0';
+        at = strstr(said, " timeout GET /r?1 ran for ");
+    }
+    ok(at && atof(at + 26) < 1.9 && strstr(at, "the client was gone"), "the time that it ran, without that");
+    printf("# %s", at ? at : "nothing\n");
+    kill_worker(ed, pid);
+    close_edge(ed);
+}
+
 /* Nor does the supervisor read that it takes too long: it is told again each second, and the request counts once. */
 static void unheard(void)
 {
@@ -507,6 +542,7 @@ int main(void)
     hangs();
     changed();
     abandoned();
+    too_late();
     unheard();
     broken();
     return done_testing();

@@ -12,8 +12,9 @@ my $APP = <<'APP';
 sub {
     my $env  = shift;
     my $path = $env->{PATH_INFO};
+    select undef, undef, undef, $path =~ /kill/ ? 0.5 : 30 if $path =~ /waits/;
     kill SEGV => $$ if $path eq '/segv';
-    kill KILL => $$ if $path eq '/kill';
+    kill KILL => $$ if $path =~ /kill/;
     push @{ $env->{'psgix.cleanup.handlers'} }, sub { kill KILL => $$ } if $path eq '/behind';
     return sub { my $w = shift->( [ 200, [] ] ); $w->write('begun'); kill KILL => $$ } if $path eq '/stream';
     if ( $path eq '/deaf' ) { sleep 1 for 1 .. 30 }
@@ -24,9 +25,9 @@ APP
 my $dir = File::Temp->newdir;
 
 sub server {
-    my ($name) = @_;
+    my ( $name, @more ) = @_;
     my $server = start_server( $APP, qw(--workers 2 --err-respawn-interval 0.1 --graceful-timeout 1),
-        '--access-log', "$dir/$name.log", '--access-log-format', '%h %P %r %s %X %m' );
+        '--access-log', "$dir/$name.log", '--access-log-format', '%h %P %r %s %X %m', @more );
     $server->{may_crash} = 1;
     return $server;
 }
@@ -66,6 +67,28 @@ for my $path (qw(/segv /kill /stream)) {
         $server->stop;
     };
 }
+
+# The kernel tells that of a unix socket at once
+subtest 'a client that has left before' => sub {
+    my $server = server( 'left', '--listen', "unix:$dir/socket", qw(--request-timeout 1) );
+    my $leave  = sub {
+        my $path   = shift;
+        my $client = $server->connect( to => "unix:$dir/socket" );
+        $client->send( request("GET $path") );
+        $server->wait_busy( 1, qr/\Q$path\E/ );
+        $client->close;
+    };
+    $leave->('/waits/kill');
+    ok $server->wait_log(
+        qr{exited while serving GET /waits/kill for unix, after \d\.\d s: the client was gone; }, 20
+        ),
+        'did not get 502'
+        or diag $server->log;
+    $leave->('/waits?2');
+    ok $server->wait_log( qr{GET /waits\?2 ran for \d\.\d s, the client was gone; }, 20 ), 'nor 504'
+        or diag $server->log;
+    $server->stop;
+};
 
 subtest 'a worker that is killed behind its response' => sub {
     my $server = server('behind');
