@@ -244,9 +244,10 @@ subtest 'timeout, and who leaves' => sub {
     $client[1]->abort;
     $client[2]->close;
     ok wait_lane( $server, '/report', running => 1, waiting => 1 ), 'who leaves is not waited for';
-    is $client[3]->response->status,                       503, 'who waits too long is refused';
-    is $server->board->{totals}{refusals}{'lane-timeout'}, 1,   'with its reason';
-    is lane( $server, '/report' )->{timed_out},            1,   'which the lane counts';
+    is $client[3]->response->status, 503, 'who waits too long is refused';
+    ok until_true( 5, sub { $server->board->{totals}{refusals}{'lane-timeout'} == 1 } ),
+        'with its reason, which is counted once the response was sent';
+    is lane( $server, '/report' )->{timed_out}, 1, 'which the lane counts';
     go('all');
     is $client[0]->response->status, 200, 'the first is served';
     is_deeply [ begun() ], ['r1'], 'and no other was';
