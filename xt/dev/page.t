@@ -71,6 +71,12 @@ subtest 'broken later, in a module, and in different ways' => sub {
         ok $dev->answers($want), $name or diag $dev->ask('GET /')->body;
         like $dev->ask('GET /')->body, qr/^>    $line  /m, 'with its line' if $line;
     }
+    $dev->save( 'lib/Shop.pm',
+        "package Shop;\nuse Plack::Util;\nPlack::Util::load_class('No::Other');\n1;\n" );
+    ok $dev->answers(qr/No\/Other\.pm .* at \S+Util\.pm line/), 'an error that code of others finds';
+    like $dev->ask('GET /')->body, qr{^\Q@{[ $dev->folder ]}\E/app\.psgi:\n(?:.*\n)*>    2  use Shop;$}m,
+        'with the line of the application that the message names';
+    unlike $dev->ask( 'GET /', 'Accept: text/html' )->body, qr{<h2>[^<]*Util\.pm}, 'on the page, too';
     $dev->save( 'lib/Shop.pm', "package Shop;\n1;\n" );
     ok $dev->answers('good'), 'and good again';
     $dev->save( 'app.psgi', "'not an application';\n" );

@@ -25,23 +25,27 @@ sub app {
     };
 }
 
-# What perl has died of: where, and the lines around
+# What perl has died of: where, and the lines around. Of several files the first of the project, as a fault in it is often found by the
+# code of others
 sub because {
-    my ( $class, $error, %how ) = @_;
+    my ( $class, $error, $files ) = @_;
     my $text = $SOURCE->bytes($error);
     $text =~ s/\AError while loading (?:[^\n]+?): (?=.)//s;
     $text =~ s/\s+\z//;
     $text = 'unknown error' if !length $text;
     $text .= _hint($text);
     my $self = bless { text => substr( $text, 0, TEXT_MAX ) }, $class;
+    my @places;
+
     while ( $text =~ /(?: at |in file )(\S.*?),? line (\d+)(?=[.,:;)\s]|\z)/g ) {
         my ( $file, $line ) = ( $1, $2 );
-        next if !-f $file;
-        $file = File::Spec->rel2abs($file);    # for processes in other directories
-        @{$self}{qw(file line)} = ( $file, $line + 0 );
-        $self->{source} = [ $SOURCE->lines( $file, $line, AROUND ) ];
-        last;
+        push @places, [ File::Spec->rel2abs($file), $line + 0 ]
+            if -f $file;    # for processes in other directories
     }
+    my ($own) = grep { $files && $files->is_inside( $_->[0] ) } @places;
+    my $place = $own || $places[0] or return $self;
+    @{$self}{qw(file line)} = @$place;
+    $self->{source} = [ $SOURCE->lines( @$place, AROUND ) ];
     return $self;
 }
 
@@ -116,13 +120,13 @@ Sirius::Dev::Broken - why an application does not load, as a page and as text
 
 =head1 SYNOPSIS
 
-  my $broken = Sirius::Dev::Broken->because($@);
+  my $broken = Sirius::Dev::Broken->because( $@, $files );
   print STDERR $broken->terminal(1);
   my $app = $broken->app;
 
 =head1 DESCRIPTION
 
-The message of perl, the file that it names first, and the lines around the one at fault.
+The message of perl, the first file of the project that it names, or else the first file, and the lines around the one at fault.
 
 =head1 METHODS
 
@@ -135,9 +139,9 @@ L<Sirius::Dev::Editor>, if the client accepts C<text/html> by name, else with pl
 
 =head2 because
 
-  my $broken = Sirius::Dev::Broken->because($exception);
+  my $broken = Sirius::Dev::Broken->because( $exception, $files );
 
-Reads the lines of the file at once.
+Reads the lines of the file at once. C<$files> is a L<Sirius::Dev::Files>, or undef.
 
 =head2 data, restore
 

@@ -98,7 +98,7 @@ sub _load {
         grep { defined $INC{$_} && !ref $INC{$_} && ( $before{$_} // '' ) ne $INC{$_} } keys %INC;
     _tell( $news, files => { began => $began, ended => Time::HiRes::time(), files => \%files } );
     return $app if $clean;
-    _tell( $news, broken => Sirius::Dev::Broken->because($error)->data );
+    _tell( $news, broken => Sirius::Dev::Broken->because( $error, $self->{session}->files )->data );
     exit 1;
 }
 
