@@ -162,7 +162,8 @@ subtest '--live-reload' => sub {
     is $dev->ask('GET /')->body, 'text', 'and occupies no worker';
     $dev->save( 'app.psgi', "die 'broken';\n" );
     ok $hears->( $_, 2 ), 'is told of broken code' for @pages;
-    like $dev->ask( 'GET /', 'Accept: text/html' )->body, $script, 'whose page has the script, too';
+    my @scripts = $dev->ask( 'GET /', 'Accept: text/html' )->body =~ /$script/g;
+    is @scripts, 1, 'whose page has the script once';
     $dev->save( 'app.psgi', $PAGE );
     ok $hears->( $_, 3 ), 'and of good code' for @pages;
     is scalar $_->data, 3, 'by different names' for @pages;

@@ -17,8 +17,8 @@ my $TITLE  = 'The application does not load';
 
 # As PSGI: an application that answers every request with this
 sub app {
-    my ( $self, $script, $editor ) = @_;
-    my %body = ( 'text/html' => $self->html( $script, $editor ), 'text/plain' => $self->plain );
+    my ( $self, $editor ) = @_;
+    my %body = ( 'text/html' => $self->html($editor), 'text/plain' => $self->plain );
     return sub {
         my $type = $SOURCE->wants_html( shift->{HTTP_ACCEPT} ) ? 'text/html' : 'text/plain';
         return Sirius::Dev::ErrorPage->response( $type, $body{$type} );
@@ -52,8 +52,8 @@ sub because {
 sub data { return { %{ +shift } } }
 
 sub html {
-    my ( $self, $script, $editor ) = @_;
-    my ( $file, $line ) = @{$self}{qw(file line)};
+    my ( $self, $editor ) = @_;
+    my ( $file, $line )   = @{$self}{qw(file line)};
     my $body = '<pre>' . $SOURCE->escaped( $self->{text} ) . "</pre>\n";
     $body
         .= '<h2>'
@@ -64,7 +64,7 @@ sub html {
     $body .= '<h2>It printed</h2><pre>' . $SOURCE->escaped( $self->{said} ) . "</pre>\n"
         if length( $self->{said} || '' );
     $body .= "<p>Save a corrected file: the next request is answered by the new code.</p>\n";
-    return Sirius::Dev::ErrorPage->html( title => $TITLE, body => $body, more => $script );
+    return Sirius::Dev::ErrorPage->html( title => $TITLE, body => $body );
 }
 
 sub plain {
@@ -132,10 +132,10 @@ The message of perl, the first file of the project that it names, or else the fi
 
 =head2 app
 
-  my $app = $broken->app( $script, $editor );
+  my $app = $broken->app($editor);
 
-A PSGI application that answers every request with status 500: with a page, into which C<$script> is put, and links to the
-L<Sirius::Dev::Editor>, if the client accepts C<text/html> by name, else with plain text.
+A PSGI application that answers every request with status 500: with a page, whose files are links to the L<Sirius::Dev::Editor>, if the
+client accepts C<text/html> by name, else with plain text.
 
 =head2 because
 

@@ -3,10 +3,9 @@ package Sirius::Dev::ErrorPage;
 use strict;
 use warnings;
 
-# A page about an error. title: text; body: HTML; more: HTML at its end
+# A page about an error. title: text; body: HTML
 sub html {
     my ( $class, %page ) = @_;
-    my $more = defined $page{more} ? "$page{more}\n" : '';
     return <<"HTML";
 <!DOCTYPE html>
 <html lang="en">
@@ -44,7 +43,7 @@ dd { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere }
 <main>
 <h1>$page{title}</h1>
 $page{body}</main>
-$more</body>
+</body>
 </html>
 HTML
 }
@@ -80,7 +79,7 @@ Sirius::Dev::ErrorPage - what pages about errors look like
 
 =head2 html
 
-A document with the title and the body, both HTML, and C<more> at its end. It needs no other file, and has a light and a dark scheme.
+A document with the title and the body, both HTML. It needs no other file, and has a light and a dark scheme.
 
 =head2 response
 

@@ -57,8 +57,7 @@ sub run {
     delete $server->{conf}{warm_up} if $page;    # which is for the application
     my $app
         = $page
-        ? Sirius::Dev::Broken->restore($page)
-        ->app( $live && Sirius::Dev::LiveReload->script( $order->{id} ), $self->{session}->editor )
+        ? Sirius::Dev::Broken->restore($page)->app( $self->{session}->editor )
         : $self->_load($news);
     $app = Sirius::Dev::Fresh->wrap($app);
     return $server->run( $live ? _live( $server, $app, $order, $live ) : $app );
