@@ -176,4 +176,19 @@ subtest '--live-reload' => sub {
     $dev->stop;
 };
 
+subtest '--live-reload: directories of --static elsewhere' => sub {
+    my $assets = File::Temp->newdir( 'sirius-app-XXXXXX', TMPDIR => 1 );
+    spew( "$assets/LICENSE", 'one' );
+    my $dev  = Sirius::Test::Dev->start( $PAGE, qw(--workers 1 --live-reload --static), "/assets=$assets" );
+    my $page = Sirius::Test::EventSource->new( $dev, '/__sirius/live' );
+    ok $page->hears(qr/^data: /m),      'a page';
+    ok $dev->wait_log(qr/ready after/), 'the server is ready';
+    spew( "$assets/s.css", 'p { }' );
+    ok $page->hears(qr/^event: styles\ndata: \["s\.css"\]$/m), 'is told of a style sheet';
+    spew( "$assets/LICENSE", 'two' );
+    ok $page->hears(qr/^data: again /m), 'and of any other file';
+    is $dev->reloads, 0, 'the application is not loaded again';
+    $dev->stop;
+};
+
 done_testing;

@@ -87,6 +87,25 @@ subtest 'what the edge alone serves' => sub {
         for qw(a.css views/a.css public/a.js public/index.html public/watched/a.css);
 };
 
+subtest 'with --live-reload: directories of --static elsewhere' => sub {
+    put("assets/$_") for qw(a.css LICENSE);
+    my %args = (
+        app    => put('in/app.psgi'),
+        static => [ "$top/assets", "$top/in/public", "$top/watched/here", $top ],
+        watch  => ["$top/watched"]
+    );
+    my $files = Sirius::Dev::Files->new( %args, live => 1 );
+    is_deeply [ $files->beside ], ["$top/assets"], 'those of which nothing is watched otherwise';
+    ok $files->counts($_) && $files->is_asset($_), "$_: pages are told of it"
+        for "$top/assets/a.css", "$top/assets/LICENSE", "$top/assets/sub/b.js", "$top/assets/sub",
+        "$top/assets";
+    ok !$files->counts("$top/assets/$_"),            "not of $_" for qw(.a.css.swp a.css~);
+    ok !$files->is_asset("$top/watched/here/a.css"), 'what --watch names is of the application';
+    my $without = Sirius::Dev::Files->new(%args);
+    is_deeply [ $without->beside ], [], 'none without --live-reload';
+    ok !$without->counts("$top/assets/a.css"), 'where nothing of them counts';
+};
+
 subtest 'what counts' => sub {
     my $files = Sirius::Dev::Files->new( app => "$top/app.psgi", watch => [ "$top/log", put('one/file') ] );
     ok $files->counts("$top/$_"), $_

@@ -133,6 +133,39 @@ subtest 'no room for a watch' => sub {
     is reports( $watcher, 'lib/A.pm' ), 'lib/A.pm', 'what changes is told';
 };
 
+for my $scan ( 0, 1 ) {
+    subtest 'directories of --static elsewhere, ' . ( $scan ? 'by looking' : 'by inotify' ) => sub {
+        my $assets = File::Temp->newdir;
+        my $path   = Cwd::realpath("$assets");
+        make_path("$path/css");
+        my @said;
+        my $begin = sub {
+            undef $holder;
+            spot();
+            my %files = ( app => "$top/app.psgi", live => 1, static => [$path] );
+            return Sirius::Dev::Watcher->new(
+                files => Sirius::Dev::Files->new(%files),
+                scan  => $scan,
+                say   => sub { push @said, @_ }
+            );
+        };
+        my $watcher = $begin->();
+        spew( "$path/css/a.css", 'a' );
+        is reports( $watcher, "$path/css/a.css" ), "$path/css/a.css", 'a file';
+        make_path("$path/new");
+        spew( "$path/new/b.js", 'a' );
+        is reports( $watcher, "$path/new/b.js" ), "$path/new/b.js", 'in a new folder';
+        is "@said",                               '',               'without a word';
+        make_path( map {"$path/many/$_"} 1 .. Sirius::Dev::Files->FOLDERS_MAX );
+        $watcher = $begin->();
+        like "@said", qr{\Athere are more than 4096 folders below \Q$path\E: pages are not told},
+            'one that is too large';
+        spew( "$path/css/a.css", 'more' );
+        spew( "$top/lib/A.pm",   'a' );
+        is reports( $watcher, 'lib/A.pm' ), 'lib/A.pm', 'is left out, and the application is watched';
+    };
+}
+
 subtest 'events were lost' => sub {
     my $watcher = spot();
     no warnings qw(redefine once);

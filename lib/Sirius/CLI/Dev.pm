@@ -63,7 +63,7 @@ have a template or program in them.
 
 Files below a directory of C<--static> are served by the edge, and do not make the server load the application again, unless C<--watch>
 names them, such as the manifest of a bundler that the application reads when it is loaded; nor do style sheets below a directory F<public>, F<static> or F<htdocs> of the application. With
-C<--live-reload> pages are told of them. While somebody works on them, all files of C<--static> are sent
+C<--live-reload> pages are told of them, wherever the directory is. While somebody works on them, all files of C<--static> are sent
 with C<Cache-Control: no-cache>, whatever else that says, and so are responses with Last-Modified and no Cache-Control, such as those
 of Plack::Middleware::Static: browsers ask whether they have changed.
 

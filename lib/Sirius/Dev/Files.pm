@@ -36,14 +36,17 @@ use constant FOLDERS_MAX => 4096;
 # What an editor keeps beside a file: "4913" tells vim whether it may write
 my $EDITORS = qr/\A(?:[.#]|4913\z)|~\z|[.](?:bak|orig|rej|sw[a-p]x?|tmp)\z|___jb_\w+\z|_flymake[.]\w+\z/;
 
-# A change of this file is one of the application
+# Folders of --static that are watched although they are not the application's
+sub beside { return @{ shift->{beside} } }
+
+# A change of this file is one of the application, or one to tell pages of
 sub counts {
     my ( $self, $path ) = @_;
     my $name = basename($path);
     return 0                                                   if $self->is_excluded($path);
     return $name eq '.env' && _in_one( $path, $self->{trees} ) if $name =~ $EDITORS;
-    return 1                                                   if _in_one( $path,  $self->{watch} );
-    return 0                                                   if !_in_one( $path, $self->{trees} );
+    return 1 if _in_one( $path,  $self->{watch} ) || _in_one( $path, $self->{beside} );
+    return 0 if !_in_one( $path, $self->{trees} );
     return $name =~ /[.](\w+)\z/ && $SUFFIX{ lc $1 } ? 1 : 0;
 }
 
@@ -77,7 +80,9 @@ sub folders {
 # Whether browsers alone read it: a file below a folder of --static, a style sheet in a public folder of the application
 sub is_asset {
     my ( $self, $path ) = @_;
-    return 0 if $path !~ /[.]\w+\z/ || _in_one( $path, $self->{watch} );
+    return 0 if _in_one( $path, $self->{watch} );
+    return 1 if _in_one( $path, $self->{beside} );    # any file, and a folder
+    return 0 if $path !~ /[.]\w+\z/;
     return 1 if _in_one( $path, $self->{static} );
     return 0 if $path !~ /[.]css\z/i;
     my ($top) = sort { length $b <=> length $a } grep { index( $path, "$_/" ) == 0 } @{ $self->{trees} };
@@ -122,7 +127,7 @@ sub is_left_out {
 }
 
 # app: file of the application; include: folders of -I; watch, exclude: files and folders; libraries: where perl looks for modules;
-# static: folders of --static
+# static: folders of --static; live: pages are told of changes in all of these
 sub new {
     my ( $class, %args ) = @_;
     my $self = bless {
@@ -156,6 +161,9 @@ sub new {
     $self->{trees} = [ @deep, @flat ];
     $self->{deep}  = [ @deep, @{ $self->{include} } ];
     push @{ $self->{trees} }, @{ $self->{include} };
+    my @watched = ( @{ $self->{deep} }, @{ $self->{watch} } );
+    $self->{beside}
+        = [ delete $self->{live} ? grep { !_in_one( $_, \@watched ) } @{ $self->{static} } : () ];
     return $self;
 }
 
@@ -236,9 +244,14 @@ F<sessions>, F<tmp>, and a F<local> of Carton, since an application or a tool wr
 
 =head1 METHODS
 
+=head2 beside
+
+The folders of C<--static> outside of the application, if pages are told of changes: all files in them count, and none of these is one
+of the application.
+
 =head2 counts
 
-True if a change of the file with this path is one of the application.
+True if a change of the file with this path is one of the application, or one to tell pages of.
 
 =head2 folders
 
@@ -277,7 +290,7 @@ True for a folder in which nothing is watched.
   my $files = Sirius::Dev::Files->new(%args);
 
 C<app>, the path of the F<.psgi> file, or undef; C<include> and C<watch>, lists of paths; C<libraries>, where perl looks for
-modules.
+modules; C<static>, the directories of C<--static>; C<live>, true if pages are told of changes in these wherever they are.
 
 =head2 short
 

@@ -82,6 +82,7 @@ sub files {
         exclude   => $self->{exclude} || [],
         include   => $self->{include},
         libraries => [ Sirius::OS::Invocation->folders ],
+        live      => $self->{conf}{live_reload},
         static    => [ map { $_->{dir} } @{ $self->{conf}{static} || [] } ],
         watch     => $self->{watch},
     );

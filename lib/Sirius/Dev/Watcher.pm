@@ -101,6 +101,7 @@ sub new {
         );
         $all = [ @{ $self->{files}{flat} }, @of_app ];
     }
+    $all = [ @$all, $self->_beside ];
     my ($remote)
         = $inotify ? grep {defined} map { Sirius::OS::Mounts->remote($_) } @$all ? $all->[0] : () : ();
     if ( defined $remote ) {
@@ -148,6 +149,21 @@ sub _add_tree {
         push @found, grep { $self->_counts($_) } _files($folder);
     }
     return @found;
+}
+
+# Folders of --static elsewhere. One that is too large is none of the application's, which is watched without it
+sub _beside {
+    my $self = shift;
+    my @all;
+    for my $top ( $self->{files}->beside ) {
+        my $folders = $self->{files}->folders($top);
+        push @all, @{ $folders || [] };
+        $self->{say}->(
+            sprintf 'there are more than %d folders below %s: pages are not told of changes there',
+            Sirius::Dev::Files->FOLDERS_MAX, $top
+        ) if !$folders;
+    }
+    return @all;
 }
 
 sub _counts {
