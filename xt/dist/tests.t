@@ -67,6 +67,7 @@ my %ELSEWHERE = (
     'lib/Sirius/Dev/Base.pm' => 'dev/preload dev/reload',
     'lib/Sirius/Dev/Broken.pm' => 'dev/page',
     'lib/Sirius/Dev/ErrorPage.pm' => 'dev/page dev/exceptions',
+    'lib/Sirius/Dev/Exit.pm' => 'dev/exit',
     'lib/Sirius/Dev/Keys.pm' => 'dev/keys',
     'lib/Sirius/Dev/LiveReload.pm' => 'dev/terminal',
     'lib/Sirius/Dev/Loader.pm' => 'dev/page dev/reload',

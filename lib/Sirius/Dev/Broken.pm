@@ -74,8 +74,8 @@ sub plain {
 
 # The process has ended without a word of perl
 sub process {
-    my ( $class, $how, $said ) = @_;
-    my $self = $class->because($how);
+    my ( $class, $how, $said, $files ) = @_;
+    my $self = $class->because( $how, $files );
     $said =~ s/\A\s+|\s+\z//g;
     $self->{said} = substr $said, 0, TEXT_MAX;
     return $self;
@@ -155,9 +155,9 @@ The texts, as bytes. C<terminal> takes whether colours are wanted.
 
 =head2 process
 
-  my $broken = Sirius::Dev::Broken->process( 'generation 3 was killed by SIGSEGV', $printed );
+  my $broken = Sirius::Dev::Broken->process( 'generation 3 was killed by SIGSEGV', $printed, $files );
 
-Of a process that has ended in another way, and what it had printed.
+Of a process that has ended in another way, and what it had printed. The words may have a place, as those of L</because>.
 
 =head1 SEE ALSO
 

@@ -12,6 +12,7 @@ use POSIX      ();
 use Sirius::App::Forked;
 use Sirius::Dev::Audience;
 use Sirius::Dev::Broken;
+use Sirius::Dev::Exit;
 use Sirius::Dev::Fresh;
 use Sirius::Dev::LiveReload;
 use Sirius::Dev::Preloader;
@@ -44,6 +45,7 @@ sub run {
         if !Sirius::OS::Inherit->has($variable);
     my $state = Sirius::OS::Inherit->take($variable);
     Sirius::OS::Title->set( $self->{session}->conf, 'base' );
+    Sirius::Dev::Exit->install( $self->{session}->files );
     my ( $order, $news, $said )
         = Sirius::Dev::Preloader->run( Sirius::OS::Inherit->take_handle( $state->{base} ) );
     Sirius::OS::Title->set( $self->{session}->conf, 'loading' );
@@ -90,13 +92,17 @@ sub _load {
     my $began  = Time::HiRes::time();
     my $pid    = POSIX::getpid();
     my $app;
-    my $clean = eval { $app = $self->_build; 1 };
+    Sirius::Dev::Exit->heed( sub { _tell( $news, exits => { at => Sirius::Dev::Exit->words(@_) } ) } );
+    my $clean = eval {
+        Sirius::Dev::Exit->load( sub { $app = $self->_build } );
+    };
     my $error = $@;
+    Sirius::Dev::Exit->heed;
     Sirius::App::Forked->exit_child( $pid, 'while it was loaded' );
     my %files = map { ( $_ => _whole( $INC{$_}, $here ) ) }
         grep { defined $INC{$_} && !ref $INC{$_} && ( $before{$_} // '' ) ne $INC{$_} } keys %INC;
     _tell( $news, files => { began => $began, ended => Time::HiRes::time(), files => \%files } );
-    return $app if $clean;
+    return Sirius::Dev::Exit->wrap($app) if $clean;
     _tell( $news, broken => Sirius::Dev::Broken->because( $error, $self->{session}->files )->data );
     exit 1;
 }

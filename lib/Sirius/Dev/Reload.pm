@@ -223,14 +223,17 @@ sub _ended {
         || $self->_is_page($generation)
         || $self->{supervisor}->ending;
     $self->_forget($generation);
+    my $at = $status & 127 ? undef : $generation->exits;
     my $how
         = defined $generation->hung ? $generation->hung
         : $status                   ? Sirius::OS::ExitStatus->words( $status, '' )
         :                             'called exit while it was loaded';
+    $how .= $status ? ": exit was called $at" : ", $at" if defined $at && !defined $generation->hung;
     my $broken
         = $generation->broken
         ? Sirius::Dev::Broken->restore( $generation->broken )
-        : Sirius::Dev::Broken->process( "generation @{[ $generation->number ]} $how", $generation->said );
+        : Sirius::Dev::Broken->process( "generation @{[ $generation->number ]} $how",
+        $generation->said, $self->{session}->files );
     Sirius::Log->pass( $broken->terminal( $self->{session}->colours ) );
     my $data = $broken->data;
     $self->{inside}

@@ -38,6 +38,12 @@ my %HEARS = (
         $self->{edge} = Sirius::OS::Inherit->bytes( eval { $JSON->decode($more) } ) if $more =~ /\A\[/;
         return;
     },
+    exits => sub {
+        my ( $self, $more ) = @_;
+        my $place = $self->{up} ? undef : _decoded($more);
+        $self->{exits} = $place->{at} if $place && !ref $place->{at};
+        return;
+    },
     files => sub {
         my ( $self, $more ) = @_;
         my $files = $self->{up} ? undef : _decoded($more);
@@ -100,6 +106,8 @@ sub end_by {
     my ( $self, $until, $late ) = @_;
     return $self->{child}->limit( end => $until, sub { $late->($self) } );
 }
+
+sub exits { return shift->{exits} }
 
 sub gave_up { return shift->{gave_up} }
 
@@ -309,6 +317,10 @@ The settings that it has for the edges, if it has any.
   $generation->end_by( $until, $code );
 
 As L</drain>, without telling it to.
+
+=head2 exits
+
+Where the application has called C<exit> while it was loaded, in words, if C<sirius dev> knows it.
 
 =head2 gave_up, give_up
 
