@@ -75,6 +75,7 @@ my %ELSEWHERE = (
     'lib/Sirius/Dev/Reload.pm' => 'dev/reload dev/page',
     'lib/Sirius/Dev/RequestLog.pm' => 'dev/terminal',
     'lib/Sirius/Dev/Session.pm' => 'dev/terminal dev/watch',
+    'lib/Sirius/Dev/SlowLoad.pm' => 'dev/slow',
     'lib/Sirius/Dev/Trap.pm' => 'dev/exceptions',
     'lib/Sirius/Edge/Beside.pm' => 'process/workers/zero',
     'lib/Sirius/Edge/Group.pm' => 'process/edges/killed process/edges/replaced',

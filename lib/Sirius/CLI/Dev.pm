@@ -82,6 +82,9 @@ Programs that do not accept C<text/html>, such as curl, get the same as plain te
 save of a file that loads brings the application back. This is so from the start: the address is open even if the application has
 never loaded.
 
+An application that has been loading for 5 seconds, and again one that has for 30, is a line with the place where it is. It is given up
+after C<--load-timeout>.
+
 =head2 Modules of others
 
 Modules from the library folders of perl are loaded once, in a process of their own, and each new process of the application

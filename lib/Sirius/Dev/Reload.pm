@@ -13,6 +13,7 @@ use Sirius::Base::Text;
 use Sirius::Dev::Base;
 use Sirius::Dev::Broken;
 use Sirius::Dev::Echo;
+use Sirius::Dev::SlowLoad;
 use Sirius::Dev::Watcher;
 use Sirius::Edge::Shared;
 use Sirius::Log ();
@@ -42,6 +43,7 @@ sub act {
     $self->_hear_base;
     if ( !$self->{supervisor}->is_stopping ) {
         $self->_look;
+        $self->{slow_load}->act( $self->_loads );
         if    ( defined $self->{load_at} )    { $self->_load_changed  if $self->_load_due <= now() }
         elsif ( defined $self->{preload_by} ) { $self->_preload_hangs if $self->{preload_by} <= now() }
         if    ( defined $self->{base_at} && $self->{base_at} <= now() ) {
@@ -65,6 +67,8 @@ sub begin {
         scan  => $session->conf->{watch_scan},
     );
     $self->{watcher}->follow( time, $self->_app );
+    $self->{slow_load}
+        = Sirius::Dev::SlowLoad->new( app => $session->app, files => $session->files, say => $say );
 
     my $log = $self->{access_log};
     if ( $log && $log->can('handle') ) {
@@ -91,7 +95,8 @@ sub due {
     my $self = shift;
     return $self->SUPER::due if $self->{supervisor}->is_stopping;
     return $self->SUPER::due, grep {defined} @{$self}{qw(load_at preload_by base_at)},
-        $self->{watcher} ? $self->{watcher}->due : ();
+        $self->{watcher}   ? $self->{watcher}->due                    : (),
+        $self->{slow_load} ? $self->{slow_load}->due( $self->_loads ) : ();
 }
 
 sub new {
@@ -281,7 +286,8 @@ sub _heard {
     $self->{outside} = { %{ $self->{outside} }, %outside };
     my ( $began, $ended )
         = map { ( $_ // q() ) =~ /\A\d+(?:[.]\d+)?\z/ ? $_ : time } @{$more}{qw(began ended)};
-    $self->{built} = $ended if $generation->number == $self->{last_number};
+    $self->{built}  = $ended if $generation->number == $self->{last_number};
+    $self->{loaded} = $generation->number;
     $self->{watcher}->follow( $began, $self->_followed );
     return $self->_watch;
 }
@@ -344,6 +350,14 @@ sub _load_due {
     $self->{load_at} = now() + $self->{echo}->pause
         if !defined $self->{first_change} && ( $self->{awaited} || $self->{loading} );
     return $self->{load_at};
+}
+
+# The generation that has not loaded the application yet
+sub _loads {
+    my $self = shift;
+    my ($loads)
+        = grep { !$_->is_up && !$_->is_draining && !defined $_->gave_up && !$self->_is_page($_) } $self->all;
+    return $loads && $loads->number != ( $self->{loaded} || 0 ) ? $loads : undef;
 }
 
 # Requests wait from the first change on
