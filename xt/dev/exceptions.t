@@ -138,6 +138,21 @@ APP
     $own->ask('GET /x');
     ok $own->wait_log(qr{/x 404}), 'another status';
     unlike $own->log, qr{GET /x:}, 'is no exception';
+    $own->save( 'app.psgi', <<'APP' );
+package Oops { use overload '""' => sub { $said++; 'never' }, fallback => 1; sub DESTROY { $gone++ } our ( $said, $gone ) }
+sub first { die shift }
+sub { eval { first( $_[0]{PATH_INFO} eq '/hash' ? { code => 1 } : bless {}, 'Oops' ) }; return [ 500, [ 'Content-Type' => 'text/plain' ], [ join q( ), map { $_ // 0 } $Oops::gone, $Oops::said ] ] };
+APP
+    ok $own->answers( '1 0', '/object' ), 'an object is neither kept nor asked for its text'
+        or diag $own->log;
+    $own->ask('GET /hash');
+
+    for my $class (qw(HASH Oops)) {
+        ok $own->wait_log(
+            qr{^Exception of $class before the status 500 in GET /\w+:\nit was gone .*\n\napp\.psgi:2 in first\n}m
+            ), "what is thrown is a $class: the terminal has the place"
+            or diag $own->log;
+    }
     $own->save( 'app.psgi',
         "use Plack::Builder;\nbuilder { enable 'StackTrace'; sub { die 'wrapped' } };\n" );
     ok $own->answers(qr/wrapped/), 'an application that has StackTrace already';

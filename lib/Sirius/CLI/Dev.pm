@@ -104,7 +104,8 @@ variable C<NO_COLOR> is set. With C<--access-log> that log is written instead.
 In the environment C<development>, which is the default, an exception of the application is shown in the browser and on the terminal: the
 places in the application with the lines around them, calls in the code of frameworks, Plack and the server folded, and the request with its
 parameters. If a framework answers with status 500 by itself, its response stays, and the terminal shows the
-exception. L<Plack::Middleware::Lint> checks the application, as with L<plackup>. C<--no-default-middleware> turns both off; so does another
+exception. Mojolicious shows and logs its exceptions itself, and puts its own handler of them in place: then the terminal has its line
+alone. L<Plack::Middleware::Lint> checks the application, as with L<plackup>. C<--no-default-middleware> turns both off; so does another
 environment. A call of C<exit> is a line with its place.
 
 In pages the names of files open an editor, if C<--editor> or the variables C<VISUAL>, C<EDITOR> and C<TERM_PROGRAM> say which

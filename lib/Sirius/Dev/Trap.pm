@@ -70,11 +70,11 @@ sub _made {
     return Sirius::Dev::Exception->new( %own, calls => $calls, env => $env, error => $error, @more );
 }
 
-# An object is not kept: that it goes may have a meaning
+# An object is not kept: that it goes may have a meaning. Only its class is
 sub _note {
     my ( $seen, $error ) = @_;
     shift @$seen if @$seen >= SEEN_MAX;
-    push @$seen, [ $error, Sirius::Dev::Exception->calls(__PACKAGE__) ];
+    push @$seen, [ $error, Sirius::Dev::Exception->calls(__PACKAGE__), ref $error ];
     weaken $seen->[-1][0] if ref $error;
     return;
 }
@@ -89,8 +89,12 @@ sub _print {
 # A framework that has caught it answers by itself, and seldom says where it was
 sub _tell_caught {
     my ( $self, $env, $seen ) = @_;
-    for my $its ( grep { defined $_->[0] } reverse @$seen ) {
-        my $exception = $self->_made( $env, @$its, title => 'Exception before the status 500' );
+    for my $its ( reverse @$seen ) {
+        my ( $error, $calls, $class ) = @$its;
+        my $kind = length $class ? "Exception of $class" : 'Exception';
+        my $shown
+            = defined $error ? $error : "it was gone when the response was made, so its text is not known";
+        my $exception = $self->_made( $env, $shown, $calls, title => "$kind before the status 500" );
         return $self->_print( $env, $exception ) if $exception->has_place;
     }
     return;
@@ -126,9 +130,11 @@ Sirius::Dev::Trap - shows exceptions of the application to who works on it
 
 Middleware of C<sirius dev>, in place of L<Plack::Middleware::StackTrace>. An exception, also one of a delayed response, is printed to
 C<psgi.errors> and becomes a response with status 500 (L<Sirius::Dev::Exception>). If a framework catches an exception and answers with status
-500 itself, its response stays as it is, and the last exception in the code of the application is printed.
+500 itself, its response stays as it is, and the last exception in the code of the application is printed. Of an object that is gone by
+then, that is its class and where it was thrown: no object is kept longer, or asked for its text before.
 
-A handler in C<$SIG{__DIE__}> is called after this one's.
+A handler in C<$SIG{__DIE__}> is called after this one's. One that a framework sets during the request, as Mojolicious does, replaces it:
+then what the framework catches itself is not printed.
 
 =head1 METHODS
 
