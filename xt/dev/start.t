@@ -73,10 +73,13 @@ subtest 'projects' => sub {
             },
             'mojo'
         ],
+        [   'a module' => { 'lib/My/Till.pm' => "package My::Till;\nsub { $text ['module'] ] }\n" },
+            'module', qw(-I lib My::Till)
+        ],
         )
     {
-        my ( $name, $files, $want ) = @$case;
-        my $dev = begin( $files, qw(--port 0 --workers 1) );
+        my ( $name, $files, $want, @args ) = @$case;
+        my $dev = begin( $files, qw(--port 0 --workers 1), @args );
         is + ( answer($dev) )[1], $want, $name;
         $dev->stop;
     }
@@ -89,6 +92,48 @@ subtest 'projects' => sub {
     like $dev->log,
         qr{\Asirius: there is no application in this directory, such as app\.psgi, bin/app\.psgi, [^\n]*: name its file\n\z},
         'which it says';
+};
+
+subtest 'a directory, or a file that cannot be read' => sub {
+    my $files = {
+        'MyShop/bin/app.psgi' => "sub { }\n",
+        'Till.pm'             => "package Till;\n1;\n",
+        'Till/app.psgi'       => "sub { }\n"
+    };
+    for my $name (qw(. MyShop MyShop/)) {
+        my $dev = begin( $files, $name );
+        is $dev->wait_exit, 'exit 2', $name;
+        is $dev->log,
+            "sirius: $name is a directory: change into it and run sirius dev there, or name its .psgi file\n",
+            'is a directory';
+    }
+    my @as
+        = $>
+        ? ()
+        : (
+        program('setpriv') // plan( skip_all => 'setpriv is not installed' ),
+        qw(--reuid 65534 --clear-groups)
+        );
+    my $dev = begin( { 'app.psgi' => "sub { }\n" }, qw(--port 0 --workers 1) );
+    answer($dev);
+    $dev->stop;
+    chmod 0755, $dev->{folder};
+    chmod 0,    "$dev->{folder}/app.psgi" or die $!;
+    for my $command ( [], ['dev'] ) {
+        my $server = Sirius::Test::Server->spawn(
+            plain   => 1,
+            command => [
+                @as, $^X, "$root/bin/sirius", @$command, qw(--port 0 --workers 1),
+                "$dev->{folder}/app.psgi"
+            ],
+            env => { NO_COLOR => 1 },
+        );
+        ok $server->wait_log( qr{^(?:sirius: )?\Q$dev->{folder}\E/app\.psgi: Permission denied$}m, 30 ),
+            "@$command: a file that cannot be read"
+            or diag $server->log;
+        unlike $server->log, qr/\(eval/, 'is named without a line of an eval';
+        @$command ? $server->stop : is $server->wait_exit, 'exit 1', 'and nothing serves';
+    }
 };
 
 subtest 'the port' => sub {

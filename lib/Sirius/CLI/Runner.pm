@@ -137,6 +137,7 @@ sub parse_options {
     @plack = $self->_below_chdir( @plack, _for_plack( $given, {} ) );
     _in( $self->{chdir}, sub { $self->SUPER::parse_options( @plack, @words ) } );
     push @{ $self->{argv} }, @rest;
+    $self->_refuse_directory( $all{app} );
     return $self->_pass_on( $given, \%all, $config ) if $config;
     return;
 }
@@ -274,6 +275,16 @@ sub _editor {
     return $editor;
 }
 
+# Where perl finds the application, by the name of a file or of a module
+sub _file {
+    my ( $self, $app ) = @_;
+    return if !defined $app;
+    return File::Spec->rel2abs( $app, $self->{chdir} ) if $app !~ /\A[\w:]+\z/;
+    my $module  = $app =~ s{::}{/}gr . '.pm';
+    my ($found) = grep {-f} map {"$_/$module"} @{ $self->{includes} }, grep { !ref } @INC;
+    return defined $found ? File::Spec->rel2abs($found) : undef;
+}
+
 # sirius dev without the name of an application
 sub _find_project {
     my ( $self, $given, $all ) = @_;
@@ -370,15 +381,16 @@ sub _next_port {
     return;
 }
 
-# Plack says that there is no file of that name in a line of an eval. A name without a dot and a slash is that of a module
+# Plack says that there is no file of that name, or that it cannot be read, in a line of an eval. A name without a dot and a slash is that of a module
 sub _not_there {
     my ( $psgi, $error ) = @_;
     return $error
         if !defined $psgi
         || ref $psgi
         || ref $error
-        || $error !~ /\AError while loading (\S.*): No such file or directory at \(eval /;
-    my $file = $1;
+        || $error !~ /\AError while loading (\S.*): ((?:No such|Permission|Is a) [\w ]+) at \(eval /;
+    my ( $file, $why ) = ( $1, $2 );
+    return "sirius: $file: $why\n" if $why !~ /\ANo such/;
     return "sirius: $file does not exist: name the file of the application, such as app.psgi\n"
         if $psgi !~ /\A[\w:]+\z/ || !-e $psgi && $psgi =~ /::/;
     return
@@ -420,7 +432,7 @@ sub _open_session {
         map {@$_} @{ $self->{env_files} || [] };
     $dev->{session} = Sirius::Dev::Session->new(
         editor  => $self->_editor($conf),
-        app     => defined $app ? $self->_absolute($app) : undef,
+        app     => scalar $self->_file($app),
         command => $dev->{name} eq 'sirius dev',
         conf    => $conf,
         exclude => $dev->{exclude},
@@ -521,6 +533,16 @@ sub _read {
         else                { $given{$key} = $value }
     }
     return \%given, @words;
+}
+
+# A folder in place of the file in it. A module may have the same name: MyShop/ beside MyShop.pm
+sub _refuse_directory {
+    my ( $self, $app ) = @_;
+    return if !defined $app || defined $self->{eval} || !-d File::Spec->rel2abs( $app, $self->{chdir} // () );
+    return if $app =~ /\A[\w:]+\z/ && defined $self->_file($app);
+    my $command = $self->{dev} && $self->{dev}{name} eq 'sirius dev' ? 'sirius dev' : 'sirius';
+    return Sirius::Config::Options->fail(
+        "$app is a directory: change into it and run $command there, or name its .psgi file");
 }
 
 # sirius dev forks from a process that has read the files of --env-file at its start

@@ -5,6 +5,7 @@ use warnings;
 use parent 'Plack::Loader';
 
 use Cwd        ();
+use Errno      ();
 use File::Spec ();
 use IO::Handle ();
 use JSON::PP   ();
@@ -68,7 +69,7 @@ sub run {
 sub _build {
     my $self = shift;
     my $file = $self->{session}->app;
-    die _missing($file) if defined $file && !-e $file;    # Plack says that no file was found, and not which
+    die _missing($file) if defined $file && !_opens($file);    # Plack says why, and not which it is
     return Sirius::Worker->check_app( $self->{builder}->() );
 }
 
@@ -111,10 +112,17 @@ sub _load {
 sub _missing {
     my $file  = shift;
     my $error = "$file: $!";
+    return "$error\n" if !$!{ENOENT};
     my ($app) = Sirius::Dev::Project->find('.');
     return
         $error
         . ( defined $app ? "; the application of this directory is $app: sirius dev $app" : '' ) . "\n";
+}
+
+sub _opens {
+    open my $in, '<', shift or return 0;
+    close $in;
+    return 1;
 }
 
 # A line to the supervisor, which reads it
