@@ -92,6 +92,11 @@ subtest 'projects' => sub {
     like $dev->log,
         qr{\Asirius: there is no application in this directory, such as app\.psgi, bin/app\.psgi, [^\n]*: name its file\n\z},
         'which it says';
+    $dev = begin( { 'shop.psgi' => '1', 'lib/Shop.pm' => '1' }, qw(--chdir lib) );
+    is $dev->wait_exit, 'exit 2', 'a folder of a project';
+    like $dev->log,
+        qr{\Asirius: there is no application in this directory, [^\n]*; the one above has shop\.psgi: run sirius dev there\n\z},
+        'which it says';
 };
 
 subtest 'a directory, or a file that cannot be read' => sub {

@@ -290,13 +290,15 @@ sub _find_project {
     my ( $self, $given, $all ) = @_;
     return if !$self->{dev} || $self->{dev}{name} ne 'sirius dev' || grep {defined} @{$all}{qw(app e)};
     require Sirius::Dev::Project;
-    my ( $app, @more ) = Sirius::Dev::Project->find( $self->{chdir} // '.' );
+    my $folder = $self->{chdir} // '.';
+    my ( $app, @more ) = Sirius::Dev::Project->find($folder);
+    my $above = defined $app || @more ? undef : Sirius::Dev::Project->above($folder);
     Sirius::Config::Options->fail(
         @more
         ? "which application? @{[ join ', ', @more ]}: sirius dev $more[0], for example"
         : 'there is no application in this directory, such as '
             . Sirius::Dev::Project->names
-            . ': name its file'
+            . ( defined $above ? "; the one above has $above: run sirius dev there" : ': name its file' )
     ) if !defined $app;
     $all->{app} = $given->{app} = $app;
     push @{ $given->{I} }, $self->_absolute(@more);

@@ -89,6 +89,13 @@ sub is_asset {
     return defined $top && ( grep { $PUBLIC{$_} } split m{/}, substr $path, length $top ) ? 1 : 0;
 }
 
+# Where others write, too
+sub is_common {
+    my ( $class, $folder ) = @_;
+    return scalar grep { defined && length && $folder eq $_ } '/', '/tmp', '/var/tmp', $ENV{HOME},
+        File::Spec->tmpdir;
+}
+
 # A name that is never a change, even of a file that was loaded
 sub is_editors {
     my ( $class, $path ) = @_;
@@ -147,13 +154,15 @@ sub new {
     my $folder = defined $self->{app} ? dirname( _whole( $self->{app} ) ) : undef;
     if ( !defined $folder ) {
         @deep = grep {-d} map { _whole($_) } 'lib';
-    } elsif ( _is_common($folder) ) {
+    } elsif ( $class->is_common($folder) ) {
         push @flat, $folder;
         push @deep, grep {-d} map {"$folder/$_"} qw(lib templates views);
     } else {
         my $parent = dirname($folder);
         my $below
-            = basename($folder) =~ /\A(?:bin|script|scripts)\z/ && -d "$parent/lib" && !_is_common($parent);
+            = basename($folder) =~ /\A(?:bin|script|scripts)\z/
+            && -d "$parent/lib"
+            && !$class->is_common($parent);
         push @deep, $below ? $parent : $folder;
     }
     @{ $self->{static} } = grep { !defined $folder || !_in_one( $folder, [$_] ) } @{ $self->{static} };
@@ -185,13 +194,6 @@ sub state {
 sub _in_one {
     my ( $path, $folders ) = @_;
     return scalar grep { $path eq $_ || index( $path, $_ eq '/' ? '/' : "$_/" ) == 0 } @$folders;
-}
-
-# Where others write, too
-sub _is_common {
-    my $folder = shift;
-    return scalar grep { defined && length && $folder eq $_ } '/', '/tmp', '/var/tmp', $ENV{HOME},
-        File::Spec->tmpdir;
 }
 
 # Of a folder that an application may write to, by its name
@@ -267,6 +269,10 @@ A reference to a list of all folders to be watched, or of those below one; undef
 Whether browsers alone read this file: it is below a directory of C<--static>, unless that contains the application as well, or it is a
 style sheet below a folder named F<htdocs>, F<public> or F<static>. A file that C<--watch> names is none, such as the manifest of a bundler
 that the application reads when it is loaded.
+
+=head2 is_common
+
+True for a folder that is no project's: the home directory, F</> and those for temporary files.
 
 =head2 is_excluded
 

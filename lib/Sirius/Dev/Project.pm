@@ -3,7 +3,19 @@ package Sirius::Dev::Project;
 use strict;
 use warnings;
 
+use Cwd ();
+use Sirius::Dev::Files;
+
 use constant HEAD => 4096;    # bytes of a program in which its framework is looked for
+
+# In a folder of the project, such as lib or script: the application of the one above
+sub above {
+    my ( $class, $folder ) = @_;
+    my $above = Cwd::realpath("$folder/..");
+    return if !defined $above || Sirius::Dev::Files->is_common($above);
+    my ( $app, @several ) = $class->find($above);
+    return $app // $several[0];
+}
 
 # The application of this folder, and the folders of its modules. More than one: files, and undef first. None: nothing
 sub find {
@@ -93,6 +105,13 @@ the only program of Mojolicious, F<script/my_app> of C<mojo generate app> or F<m
 =back
 
 =head1 METHODS
+
+=head2 above
+
+  my $app = Sirius::Dev::Project->above($folder);
+
+The application of the folder above, relative to that, or undef. In a folder where others write, too, such as the one for temporary
+files, none is looked for.
 
 =head2 find
 
