@@ -75,7 +75,8 @@ subtest 'keys' => sub {
     ok until_true( 20, sub { -e "$folder/opened" } ), 'o opens a browser';
     like Sirius::Test::Server::slurp("$folder/opened"), qr{\Ahttp://localhost:\d+/\n\z}, 'at the address';
     $shell->type('c');
-    ok $shell->shows(qr/\e\[H\e\[2J/), 'c clears the screen';
+    ok $shell->shows(qr{\e\[H\e\[2J\e\[3Jlistening on \S*http://localhost:\d+/}),
+        'c clears the screen, but for the address';
     $shell->type("x\e[A\t");
     $shell->type('h');
     ok $shell->shows(qr/r reload  o open/), 'h says it again, other keys do nothing';

@@ -43,7 +43,7 @@ C<PORT>.
 =head2 Keys
 
 In a terminal: C<r> loads the application again, with all modules; C<o> opens it in a browser, as C<--open> does at the start; C<c>
-clears the screen; C<q> quits. Nothing is read from STDIN if that is no terminal.
+clears the screen, but for the address; C<q> quits. Nothing is read from STDIN if that is no terminal.
 
 =head2 Saving a file
 

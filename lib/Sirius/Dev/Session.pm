@@ -57,6 +57,14 @@ sub begin {
     return;
 }
 
+# The screen, but for what somebody needs to go on
+sub clear {
+    my $self = shift;
+    print {*STDERR} "\e[H\e[2J\e[3J",
+        defined $self->{url} ? 'listening on ' . $self->paint( url => $self->{url} ) . "\n" : ();
+    return;
+}
+
 # The server has ended, and nobody waits any more
 sub close {
     my ( $self, $generations ) = @_;
@@ -177,7 +185,7 @@ sub _keys {
     return (
         [ r => 'reload', sub { $self->{generations}->reload( undef, 'r was pressed' ) } ],
         [ o => 'open',   sub { $self->open } ],
-        [ c => 'clear',  sub { print {*STDERR} "\e[H\e[2J\e[3J" } ],
+        [ c => 'clear',  sub { $self->clear } ],
         [ q => 'quit',   sub { $self->{supervisor}->stop( INT => 'q was pressed' ) } ],
     );
 }
@@ -225,6 +233,10 @@ The L<Sirius::Dev::Audience> of C<--live-reload>, in the supervisor.
   $session->begin( $supervisor, loop => $loop, reaper => $reaper );
 
 From now on keys are read (L<Sirius::Dev::Keys>).
+
+=head2 clear
+
+Clears the terminal, and prints the first address again.
 
 =head2 close
 
