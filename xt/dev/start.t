@@ -163,8 +163,13 @@ subtest 'the port' => sub {
 };
 
 subtest 'options' => sub {
-    my $app = { 'app.psgi' => "sub { }\n" };
-    my $dev = begin( $app, qw(--editor vim) );
+    my $app = { 'app.psgi' => "sub { }\n", 'lib/Shop.pm' => "1;\n" };
+    my $dev = begin( $app, qw(--port 0 --workers 1 -I lib -I nolib) );
+    ok $dev->wait_log( qr/ready after/, 30 ), 'a folder of -I that is not there';
+    my @lines = $dev->log =~ /^(.*\blib\b.*|.*nolib.*)$/mg;
+    is "@lines", '-I nolib: No such file or directory', 'which it says once';
+    $dev->stop;
+    $dev = begin( $app, qw(--editor vim) );
     is $dev->wait_exit, 'exit 2', 'no editor';
     like $dev->log,
         qr/\Asirius: --editor: 'vim' is neither the name of an editor \(.*\) nor a URL with %f\n\z/,

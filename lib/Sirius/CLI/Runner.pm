@@ -430,6 +430,9 @@ sub _open_session {
     Sirius::Config::Options->fail("--workers 0: cannot be combined with $dev->{name}; use 1")
         if !$conf->{workers};
     require Sirius::Dev::Session;
+    if ( !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE ) ) {
+        -d or warn "-I $_: $!\n" for @{ $self->{includes} };
+    }
     my @sources = grep { defined && length } $given->{config} // $ENV{SIRIUS_CONFIG},
         map {@$_} @{ $self->{env_files} || [] };
     $dev->{session} = Sirius::Dev::Session->new(
