@@ -152,6 +152,32 @@ subtest 'bin/app.psgi beside lib' => sub {
     $dev->stop;
 };
 
+for my $scan ( [], ['--watch-scan'] ) {
+    subtest "a link to the folder of the application @$scan" => sub {
+        my $folder = File::Temp->newdir( 'sirius-app-XXXXXX', TMPDIR => 1 );
+        my $app
+            = "use FindBin;\nuse lib \"$folder/current/lib\";\nuse Shop;\nsub { [ 200, [ 'Content-Type' => 'text/plain' ], [Shop::name()] ] }\n";
+        my %files
+            = map { ( "$_/app.psgi" => $app, "$_/lib/Shop.pm" => "package Shop;\nsub name { '$_' }\n1;\n" ) }
+            qw(one two);
+        Sirius::Test::Dev::write_file( "$folder/$_", $files{$_} ) for sort keys %files;
+        symlink 'one', "$folder/current" or die $!;
+        my $dev = Sirius::Test::Dev->start( undef, { folder => $folder, app => 'current/app.psgi' },
+            '--workers', 1, @$scan );
+        ok $dev->answers('one'), 'one release';
+        symlink 'two', "$folder/next" or die $!;
+        rename "$folder/next", "$folder/current" or die $!;
+        ok $dev->answers('two'), 'another one takes its place' or diag $dev->log;
+        like $dev->log, qr/: \S*current\b.* changed$/m, 'which is said';
+        $dev->save( 'two/lib/Shop.pm', $files{'two/lib/Shop.pm'} =~ s/'two'/'three'/r );
+        ok $dev->answers('three'), 'a module there';
+        my $reloads = $dev->reloads;
+        $dev->save( 'two/config.yml', 'new' );
+        ok until_true( 20, sub { $dev->reloads > $reloads } ), 'a new file there' or diag $dev->log;
+        $dev->stop;
+    };
+}
+
 for my $how ( [ '-r' => '-r' ], [ '-R' => '-R', 'DIR' ], [ '-L Restarter' => '-L', 'Restarter' ] ) {
     my ( $name, @args ) = @$how;
     subtest "sirius $name" => sub {

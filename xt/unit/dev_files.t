@@ -117,6 +117,22 @@ subtest 'what counts' => sub {
     ok !$files->counts("/elsewhere/$_"), "not elsewhere: $_" for qw(app.psgi x.pm);
 };
 
+subtest 'links' => sub {
+    put('releases/1/app.psgi');
+    symlink 'releases/1',                   "$top/stable"    or die $!;
+    symlink 'stable',                       "$top/current"   or die $!;
+    symlink "$top/./current/../1/app.psgi", "$top/link.psgi" or die $!;
+    symlink 'round',                        "$top/round"     or die $!;
+    my $links = sub {
+        join q( ), map {s{\A\Q$top\E/}{}r} Sirius::Dev::Files->links( "$top/" . shift );
+    };
+    is $links->('app.psgi'),         '',                           'none';
+    is $links->('current/app.psgi'), 'current stable',             'folders above, which lead to one another';
+    is $links->('link.psgi'),        'link.psgi current stable',   'the file itself';
+    is $links->('current/none'),     'current stable',             'what is not there';
+    is scalar( () = Sirius::Dev::Files->links("$top/round") ), 40, 'one that leads to itself';
+};
+
 subtest 'inside and outside' => sub {
     my $files = Sirius::Dev::Files->new(
         app       => "$top/app.psgi",

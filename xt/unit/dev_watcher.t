@@ -134,6 +134,19 @@ subtest 'no room for a watch' => sub {
 };
 
 for my $scan ( 0, 1 ) {
+    subtest 'a link to a folder, ' . ( $scan ? 'by looking' : 'by inotify' ) => sub {
+        my $watcher = spot( scan => $scan );
+        my $around  = Cwd::realpath("$holder");
+        make_path( map {"$around/$_"} 1, 2 );
+        symlink '1', "$around/current" or die $!;
+        $watcher->follow( time, "$top/app.psgi", "$around/current" );
+        spew( "$around/1/new.txt", 'x' );
+        spew( "$top/lib/A.pm",     'a' );
+        is reports( $watcher, 'lib/A.pm' ), 'lib/A.pm', 'what changes in there is not reported';
+        symlink '2', "$around/next" or die $!;
+        rename "$around/next", "$around/current" or die $!;
+        is reports( $watcher, "$around/current" ), "$around/current", 'that it leads elsewhere is';
+    };
     subtest 'directories of --static elsewhere, ' . ( $scan ? 'by looking' : 'by inotify' ) => sub {
         my $assets = File::Temp->newdir;
         my $path   = Cwd::realpath("$assets");

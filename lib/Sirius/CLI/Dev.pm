@@ -54,7 +54,7 @@ milliseconds is one change; what is saved while the application loads starts it 
 
 Watched are all files in the folder of the F<.psgi> file whose suffix is one of program code, templates, styles, configuration or text;
 the folder above instead if the F<.psgi> file is in F<bin> or F<script> beside F<lib>; the folders of C<-I>; every module that
-the application has loaded, wherever it is; and all files in what C<--watch> names. Hidden files except F<.env>, backups and what
+the application has loaded, wherever it is; symbolic links that lead to the F<.psgi> file; and all files in what C<--watch> names. Hidden files except F<.env>, backups and what
 editors put beside a file are ignored, as are F<.git> and other hidden folders, F<blib>, F<cover_db>, F<node_modules> and F<nytprof>.
 So are folders named F<cache>, F<log>, F<logs>, F<session>, F<sessions> and F<tmp>, to which applications write, at the top, or below
 one of these, F<data>, F<db>, F<htdocs>, F<public>, F<run>, F<static>, F<storage>, F<upload>, F<uploads> or F<var>. Elsewhere they

@@ -33,6 +33,9 @@ my %DATA    = map { $_ => 1 } qw(data db htdocs public run static storage upload
 # More than this is no application's folder
 use constant FOLDERS_MAX => 4096;
 
+# As in path_resolution(7)
+use constant LINKS_MAX => 40;
+
 # What an editor keeps beside a file: "4913" tells vim whether it may write
 my $EDITORS = qr/\A(?:[.#]|4913\z)|~\z|[.](?:bak|orig|rej|sw[a-p]x?|tmp)\z|___jb_\w+\z|_flymake[.]\w+\z/;
 
@@ -131,6 +134,24 @@ sub is_left_out {
     return 0 if _in_one( $path, $self->{watch} );
     return 1 if $TOOLS{$name} || $name eq 'local' && -d "$path/lib/perl5";
     return $WRITTEN{$name} ? $self->_is_written($path) : 0;
+}
+
+# The symbolic links that lead to a file: it, a folder above it, or one that another of them leads to
+sub links {
+    my ( $class, $path ) = @_;
+    my @parts = split m{/+}, File::Spec->rel2abs($path);
+    my $at    = q();
+    my @links;
+    while ( defined( my $part = shift @parts ) ) {
+        next if $part eq q() || $part eq '.';
+        if ( $part eq '..' )                          { $at =~ s{/[^/]*\z}{}; next }
+        if ( !-l "$at/$part" || @links >= LINKS_MAX ) { $at .= "/$part";      next }
+        push @links, "$at/$part";
+        my $to = readlink $links[-1];
+        $at = q() if $to =~ m{\A/};
+        unshift @parts, split m{/+}, $to;
+    }
+    return @links;
 }
 
 # app: file of the application; include: folders of -I; watch, exclude: files and folders; libraries: where perl looks for modules;
@@ -290,6 +311,12 @@ the folders of the application.
 =head2 is_left_out
 
 True for a folder in which nothing is watched.
+
+=head2 links
+
+  my @links = Sirius::Dev::Files->links('current/app.psgi');
+
+The symbolic links by which a path leads to a file, such as F</srv/current>.
 
 =head2 new
 

@@ -60,22 +60,13 @@ sub begin {
     my $session = $self->{session};
     my $loop    = $self->{loop};
     $self->{forks} = Sirius::OS::Reaper->adopt;    # else a base becomes a generation
-    my $say = sub { Sirius::Log->warn("sirius dev: $_[0]") };
-    $self->{watcher} = Sirius::Dev::Watcher->new(
-        files => $session->files,
-        say   => $say,
-        scan  => $session->conf->{watch_scan},
-    );
-    $self->{watcher}->follow( time, $self->_app );
-    $self->{slow_load}
-        = Sirius::Dev::SlowLoad->new( app => $session->app, files => $session->files, say => $say );
+    $self->_begin_to_watch;
 
     my $log = $self->{access_log};
     if ( $log && $log->can('handle') ) {
         $loop->watch( $log->handle );
         $loop->add($log);
     }
-    $self->_watch;
     $session->begin( $self->{supervisor}, map { $_ => $self->{$_} } qw(loop reaper) );
     $self->_start_base;
     $self->_order( first => 1 );
@@ -148,8 +139,11 @@ sub _abandon {
 
 # What the application begins with
 sub _app {
-    my $session = shift->{session};
-    return $session->sources, grep {defined} $session->app;
+    my $self    = shift;
+    my $session = $self->{session};
+    my @app     = grep {defined} $session->app;
+    $self->{links} = { map { $_ => 1 } map { Sirius::Dev::Files->links($_) } @app };
+    return $session->sources, @app, sort keys %{ $self->{links} };
 }
 
 # The process that generations come from says that there is another one
@@ -197,6 +191,24 @@ sub _base_ended {
     Sirius::Log->error( "sirius dev: $how; " . ( $delay ? "next attempt in $delay s" : 'starting another' ) );
     $self->{base_at} = now() + $delay;
     return;
+}
+
+# The folders of the application: at first, and when a link leads to others
+sub _begin_to_watch {
+    my $self    = shift;
+    my $session = $self->{session};
+    my $say     = sub { Sirius::Log->warn("sirius dev: $_[0]") };
+    $self->{loop}->unwatch( delete $self->{watched} ) if $self->{watched};
+    $session->forget_files;
+    $self->{watcher} = Sirius::Dev::Watcher->new(
+        files => $session->files,
+        say   => $say,
+        scan  => $session->conf->{watch_scan},
+    );
+    $self->{watcher}->follow( time, $self->_followed );
+    $self->{slow_load}
+        = Sirius::Dev::SlowLoad->new( app => $session->app, files => $session->files, say => $say );
+    return $self->_watch;
 }
 
 sub _complete {
@@ -336,9 +348,11 @@ sub _load_changed {
         my $name = $_;
         grep {m{/\Q$name\E\z}} @changed
     } keys %{ $self->{preloaded} };
-    my %sources = map { $_ => 1 } $self->{session}->sources;
-    if ( @names || grep { $sources{$_} } @changed ) {
+    my %sources      = map  { $_ => 1 } $self->{session}->sources;
+    my $is_elsewhere = grep { $self->{links}{$_} } @changed;
+    if ( $is_elsewhere || @names || grep { $sources{$_} } @changed ) {
         delete @{ $self->{outside} }{@names};    # where the application finds them now is for it to say
+        $self->_begin_to_watch if $is_elsewhere;
         $self->_replace_base;
     }
     return $self->_order( why => $self->_named(@changed) . ' changed' );
@@ -390,7 +404,8 @@ sub _named {
     my $files = $self->{session}->files;
     my %seen;
     my @paths = grep { !$seen{$_}++ }
-        map { Sirius::Base::Text->harmless( $files->short( Cwd::realpath($_) // $_ ) ) } @changed;
+        map { Sirius::Base::Text->harmless( $files->short( -d $_ ? $_ : Cwd::realpath($_) // $_ ) ) }
+        @changed;
     my @first = splice @paths, 0, NAMES_MAX;
     return join( ', ', @first ) . ( @paths ? ' and ' . @paths . ' more' : '' );
 }

@@ -96,6 +96,13 @@ sub files {
     );
 }
 
+# What they were found by has changed
+sub forget_files {
+    my $self = shift;
+    delete $self->{files};
+    return;
+}
+
 # In place of the supervisor's own
 sub generations {
     my ( $self, $supervisor, %args ) = @_;
@@ -259,6 +266,10 @@ The L<Sirius::Dev::Editor>.
 =head2 files
 
 The L<Sirius::Dev::Files>.
+
+=head2 forget_files
+
+L</files> are looked for anew, as a link to the folder of the application leads elsewhere.
 
 =head2 generations
 

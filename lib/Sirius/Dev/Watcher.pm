@@ -55,8 +55,7 @@ sub follow {
     for my $folder ( sort keys %wanted ) {
         next if defined $self->{numbers}{$folder};
         last if !$self->_add($folder);
-        push @{ $self->{late} },
-            grep { ( ( Time::HiRes::stat $_ )[9] || 0 ) > $since - TICK } @{ $wanted{$folder} };
+        push @{ $self->{late} }, grep { ( ( _stat($_) )[-1] || 0 ) > $since - TICK } @{ $wanted{$folder} };
     }
     return;
 }
@@ -326,7 +325,7 @@ sub _real {
     my ( $self, $path ) = @_;
     return $path if $self->{plain}{$path};
     my $real = Cwd::realpath($path);
-    return                    if !defined $real;
+    return                    if !defined $real || -d $real;
     $self->{plain}{$path} = 1 if $real eq $path;
     return $real;
 }
@@ -341,6 +340,13 @@ sub _scan {
     return grep { ( $before->{$_} // '' ) ne ( $after->{$_} // '' ) } keys %all;
 }
 
+# Which file it is, its size and, at the end, its time. A link to a folder is followed for where it leads, not for what changes there
+sub _stat {
+    my $path = shift;
+    return ( readlink($path), ( lstat $path )[ 1, 9 ] ) if -l $path && -d $path;
+    return ( Time::HiRes::stat $path )[ 1, 2, 7, 9 ];
+}
+
 # Of each file that counts: which it is, its size and its time
 sub _times {
     my $self = shift;
@@ -349,8 +355,8 @@ sub _times {
     my %folders = map  { $_ => 1 } map { @{ $self->{files}->folders($_) || [$_] } } @tops;
     for my $path ( keys %{ $self->{followed} }, grep { $self->_counts($_) } map { _files($_) } keys %folders )
     {
-        my @stat = Time::HiRes::stat $path or next;
-        $times{$path} = join q( ), @stat[ 1, 2, 7, 9 ];
+        my @stat = _stat($path) or next;
+        $times{$path} = join q( ), @stat;
     }
     return \%times;
 }
@@ -392,7 +398,7 @@ The monotonic times at which L</changed> is to be called even if L</handle> is n
 
   $watcher->follow( $since, @files );
 
-The files that were loaded, in place of those of the last call. They are watched wherever they are. If one is in a folder that
+The files that were loaded, in place of those of the last call, and links to folders. They are watched wherever they are. If one is in a folder that
 was not watched before, and is newer than C<$since> (seconds since the epoch), it is reported.
 
 =head2 follows
