@@ -1,10 +1,9 @@
 /*
  * A frame is in a sample only if it is certain. Its sub was known before the stack was read, and is the same after it (known.h); or
  * the statement at which it was is one of that sub. And it was called by the frame outside of it: that shows in the variables of
- * the caller, which perl keeps in each context of a sub. Where it does not show, as for the eval of a string, the frame and all
- * outside of it must be the same in two stacks that were read one after the other; the same if the statement of the caller has no such
- * call. The line that runs is certain if the statement is
- * one of the innermost sub, or if the variables in use are those of it.
+ * the caller, which perl keeps in each context of a sub, and by that the statement of the caller has such a call (callsite.h). Where it
+ * does not show, as for the eval of a string, the frame and all outside of it must be the same in two stacks that were read one after
+ * the other. The line that runs is certain if the statement is one of the innermost sub, or if the variables in use are those of it.
  *
  * A stack that is not certain is read again, but then it is the stack of another moment: subs that are short or made for each call would
  * be in it too rarely. So nearly all of the first ones have to do: 95 of 100 in web frameworks.

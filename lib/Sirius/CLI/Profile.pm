@@ -376,7 +376,7 @@ Sirius::CLI::Profile - sirius profile: where the time goes in a running server
 =head1 DESCRIPTION
 
 Reads 99 times a second in which subs of Perl each worker is, for ten seconds, and counts them. The server needs no option for it, and
-its workers do not notice: they are neither stopped nor interrupted, and their code is not changed. A sample takes 20 to 100 microseconds of
+its workers do not notice: they are neither stopped nor interrupted, and their code is not changed. A sample takes 20 to 200 microseconds of
 this command, which as root comes before all others on the CPU while it takes samples.
 
 Samples are taken of workers that run a request. A worker that waits (for a database, a socket, a lock, a child, a timer) is counted apart

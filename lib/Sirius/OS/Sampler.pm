@@ -112,7 +112,7 @@ Sirius::OS::Sampler - the Perl stack of a running process, again and again
 =head1 DESCRIPTION
 
 Reads the memory of a process that runs the same perl as this one. It need not be a child; it is neither stopped nor interrupted,
-and has nothing to do for it. A stack takes 20 to 100 microseconds.
+and has nothing to do for it. A stack takes 20 to 200 microseconds.
 
 It has subs, the eval of strings, C<require>, blocks of C<sort>, code in regular expressions, and what perl calls by itself: signal
 handlers, overloaded operators, tied variables, C<DESTROY>. A sub without a name has where it begins, as C<main::__ANON__[app.psgi:12]>.
