@@ -6,10 +6,12 @@
 #include <string.h>
 
 enum {
-    SITES_MAX = 20000, /* then all is forgotten */
-    READS_MAX = 1500,  /* operations that are looked at for one of them, of 0.4 us each */
-    DEPTH_MAX = 60,    /* of a statement */
-    LEVELS_MAX = 40,   /* statements around a statement */
+    SITES_MAX = 20000,    /* then all is forgotten */
+    READS_MAX = 1500,     /* operations that are looked at for one of them, of 1 to 4 us each */
+    ALL_READS_MAX = 3000, /* and for all of a stack */
+    DEPTH_MAX = 200,      /* of a statement */
+    LEARNED_MAX = 4,      /* other subs that are known to be called there; if there are more, any may be */
+    LEVELS_MAX = 40,      /* statements around a statement */
     NAME_MAX_BYTES = 64,
 };
 
@@ -19,13 +21,15 @@ typedef struct site {
         kind; /* of the call: by a glob, by the name of a method, or by whatever was calculated: NONE */
     PADOFFSET in_pad; /* where the glob is, as in sirius_finding */
     const void *at;
-    const CV *sub;             /* of LEAF_SUB: what the glob had last */
+    const CV *sub; /* of LEAF_SUB: what the glob had last */
+    const CV *learned[LEARNED_MAX];
     char name[NAME_MAX_BYTES]; /* of LEAF_METHOD; "": it is longer */
 } site;
 
 struct sirius_callsites {
     sirius_target target;
     HV *sites; /* by statement and operation: each value has a site as its bytes */
+    int left;  /* operations that may still be read for this stack */
 };
 
 #if PERL_VERSION >= 26
@@ -165,6 +169,9 @@ static void note_name(pid_t pid, site *s, const PAD *variables)
     if (at && sirius_remote_copy(pid, &sv, at, sizeof sv) && SvPOK(&sv) &&
         !sirius_remote_string(pid, s->name, sizeof s->name, sv.sv_u.svu_pv))
         s->name[0] = 0;
+    for (const char *c = s->name; *c; c++)
+        if (*c < '!' || *c > '~') /* in the name of a sub it would be escaped */
+            s->name[0] = 0;
 }
 
 /* f: the frame that was called; NULL: only whether it is there */
@@ -174,7 +181,9 @@ static site look(walk *w, const COP *statement, const sirius_callframe *f)
     pid_t pid = w->pid;
     memset(&s, 0, sizeof s);
     s.found = find(w, (const OP *)statement);
-    if (s.found && f) {
+    if (!s.found && w->left <= 0) { /* unknown */
+        s.found = true;
+    } else if (s.found && f) {
         sirius_finding call;
         memset(&call, 0, sizeof call);
         sirius_lookup_call(pid, &w->call, &call);
@@ -209,9 +218,12 @@ static site *get(pTHX_ sirius_callsites *c, sirius_known *known, const COP *stat
         return NULL;
     key.seq = its.seq;
     SV **found = hv_fetch(c->sites, (char *)&key, sizeof key, 0);
+    if (!found && c->left < READS_MAX) /* another time */
+        return NULL;
     if (!found) {
         walk w = {.pid = c->target.pid, .retop = f ? op : NULL, .op = f ? NULL : op, .left = READS_MAX};
         site s = look(&w, statement, f);
+        c->left -= READS_MAX - w.left;
         if (HvUSEDKEYS(c->sites) >= SITES_MAX)
             hv_clear(c->sites);
         found = hv_store(c->sites, (char *)&key, sizeof key, newSVpvn((char *)&s, sizeof s), 0);
@@ -219,20 +231,43 @@ static site *get(pTHX_ sirius_callsites *c, sirius_known *known, const COP *stat
     return found ? (site *)SvPVX(*found) : NULL;
 }
 
+static bool is_learned(const site *s, const CV *sub)
+{
+    for (int i = 0; i < LEARNED_MAX; i++)
+        if (s->learned[i] == sub)
+            return true;
+    return false;
+}
+
 bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
 {
     site *s = get(aTHX_ c, known, f->called_at, f->retop, f);
-    if (!s) /* it was called by a sub in C */
+    if (!s) /* it was called by a sub in C, or it is unknown */
         return true;
     if (!s->found)
         return false;
     if (s->kind == SIRIUS_LEAF_METHOD) {
         sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
-        return !sub.found || has_name(&sub, s->name);
+        return !sub.found || has_name(&sub, s->name) || is_learned(s, f->sub);
     }
-    if (s->kind == SIRIUS_LEAF_SUB && s->sub != f->sub)
+    if (s->kind == SIRIUS_LEAF_SUB && s->sub != f->sub && !is_learned(s, f->sub))
         s->sub = sub_of(c->target.pid, s, f->caller); /* another one may be there now */
-    return s->kind != SIRIUS_LEAF_SUB || s->sub == f->sub;
+    return s->kind != SIRIUS_LEAF_SUB || s->sub == f->sub || is_learned(s, f->sub);
+}
+
+void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
+{
+    site *s = get(aTHX_ c, known, f->called_at, f->retop, f);
+    if (!s)
+        return;
+    for (int i = 0; s->found && i < LEARNED_MAX; i++) {
+        if (!s->learned[i]) {
+            s->learned[i] = f->sub;
+            return;
+        }
+    }
+    s->found = true;
+    s->kind = SIRIUS_LEAF_NONE;
 }
 
 bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op)
@@ -248,6 +283,12 @@ bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const s
     return true;
 }
 
+void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
+{
+    PERL_UNUSED_CONTEXT;
+    (void)c, (void)known, (void)f;
+}
+
 bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op)
 {
     PERL_UNUSED_CONTEXT;
@@ -255,6 +296,11 @@ bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const CO
     return true;
 }
 #endif
+
+void sirius_callsites_begin(sirius_callsites *c)
+{
+    c->left = ALL_READS_MAX;
+}
 
 sirius_callsites *sirius_callsites_new(pTHX_ const sirius_target *t)
 {

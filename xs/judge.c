@@ -75,9 +75,11 @@ static bool has_left(const sirius_callframe *f)
 static bool is_linked(pTHX_ sirius_reading *r, int i, int steady)
 {
     const sirius_callframe *f = &r->now->frames[i], *caller = caller_of(r->now, i);
-    if (f->call == SIRIUS_CALL_SUB && i < r->now->n - steady && !has_left(f) &&
-        !sirius_callsite_has(aTHX_ r->sites, r->known, f))
-        return false;
+    if (f->call == SIRIUS_CALL_SUB && !has_left(f) && !sirius_callsite_has(aTHX_ r->sites, r->known, f)) {
+        if (i < r->now->n - steady)
+            return false;
+        sirius_callsite_learn(aTHX_ r->sites, r->known, f);
+    }
     if (f->call == SIRIUS_CALL_LEVEL || !caller)
         return true;
     if (has_left(caller) &&

@@ -212,17 +212,18 @@ static bool read_one(const sirius_known *k, kind kind, const void *at, I32 depth
     if (!sirius_remote_pieces(pid, pieces, pieces_of(kind, at, e->more, r, pieces)) ||
         !leads_to(kind, r, depth, e->more))
         return false;
-    if (kind == SUB) {
-        if (!sirius_remote_copy(pid, &r->sub.body, e->more[BODY], sizeof r->sub.body))
-            return false;
-        e->more[FIRST] = first_of(&r->sub.body);
-        e->more[NAME] = name_of(pid, &r->sub.body);
-    }
     const void *more[MORE_MAX] = {NULL};
     if (e->more[BODY] && (!sirius_remote_pieces(pid, pieces, pieces_of(kind, at, e->more, r, pieces)) ||
-                          !leads_to(kind, r, depth, more) || more[BODY] != e->more[BODY] ||
-                          (kind == SUB && first_of(&r->sub.body) != e->more[FIRST])))
+                          !leads_to(kind, r, depth, more) || more[BODY] != e->more[BODY]))
         return false;
+    if (kind == SUB) { /* a closure may be gone by now: its code and its glob are not */
+        e->more[FIRST] = first_of(&r->sub.body);
+        e->more[NAME] = name_of(pid, &r->sub.body);
+        if ((e->more[FIRST] &&
+             !sirius_remote_copy(pid, &r->sub.first, e->more[FIRST], sizeof r->sub.first)) ||
+            (e->more[NAME] && !sirius_remote_copy(pid, &r->sub.name, e->more[NAME], sizeof r->sub.name)))
+            return false;
+    }
     e->is = identity_of(kind, r);
     return true;
 }

@@ -26,6 +26,7 @@ sirius_finding sirius_known_operation(pTHX_ sirius_known *k, const OP *at);
 /* What an operation that calls has been seen to call. The leaf keeps it; it is forgotten with the operation. */
 typedef struct sirius_callee {
     const CV *sub; /* written in C; NULL: none was seen */
+    U32 method;    /* a hash of the name of the method that it was seen for */
     U32 times;     /* that it was */
     bool varies;   /* others were seen as well */
     bool perl;     /* a sub in Perl was */

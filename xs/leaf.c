@@ -1,5 +1,6 @@
 #include "leaf.h"
 
+#include "base/fnv.h"
 #include "log/text.h"
 #include "remote.h"
 
@@ -131,6 +132,7 @@ static bool look_at_stack(pTHX_ sirius_known *k, const sirius_target *t, const s
     }
     if (!is_sub(t->pid, top[1], &xs) || !xs)
         return false;
+    c->varies = c->varies || (c->sub && c->sub != top[1]); /* it may have another name, as an alias */
     sirius_finding sub = sirius_known_sub(aTHX_ k, top[1]);
     if (!sub.found || !sub.xs || !ends_with(&sub, name.at, name.len))
         return false;
@@ -157,7 +159,10 @@ static bool add_method(pTHX_ sirius_known *k, const sirius_target *t, const siri
     sirius_callee seen = {NULL}, *c = name.len ? sirius_known_callee(aTHX_ k, l->point->op) : NULL;
     if (!c)
         return false;
-    seen = *c;
+    uint32_t method = (uint32_t)sr_fnv(SR_FNV_START, name.at, name.len);
+    if (c->method == method) /* else other code is there now */
+        seen = *c;
+    seen.method = method;
     bool looked = look_at_stack(aTHX_ k, t, l->point, name, &seen);
     c = sirius_known_callee(aTHX_ k, l->point->op); /* subs were looked up meanwhile */
     if (!c)

@@ -156,6 +156,7 @@ static int try(pTHX_ sirius_sampler *s, sirius_judgement *j, SV *leaf, bool *has
     j->from = -1;
     *has_leaf = false;
     sirius_known_begin(aTHX_ s->read.known);
+    sirius_callsites_begin(s->read.sites);
     if (!sirius_snapshot_take(aTHX_ s->snapshot, spare)) {
         s->read.has_last = false;
         return -1;
