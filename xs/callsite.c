@@ -1,5 +1,6 @@
 #include "callsite.h"
 
+#include "operand.h"
 #include "remote.h"
 
 #include <stdlib.h>
@@ -17,11 +18,8 @@ enum {
 
 typedef struct site {
     bool found;
-    sirius_leaf
-        kind; /* of the call: by a glob, by the name of a method, or by whatever was calculated: NONE */
-    PADOFFSET in_pad; /* where the glob is, as in sirius_finding */
-    const void *at;
-    const CV *sub; /* of LEAF_SUB: what the glob had last */
+    sirius_finding call; /* leaf: by a glob, by the name of a method, or by whatever was calculated: NONE */
+    const CV *sub;       /* of LEAF_SUB: what the glob had last */
     const CV *learned[LEARNED_MAX];
     char name[NAME_MAX_BYTES]; /* of LEAF_METHOD; "": it is longer */
 } site;
@@ -113,85 +111,57 @@ static bool statement_before(walk *w, const UNOP *above, const OP *it, UNOP *sta
 static bool find(walk *w, const OP *statement)
 {
     UNOP op, above, around;
-    const OP *at = statement;
-    if (!read_op(w, at, &op) || !is_statement(&op))
+    if (!read_op(w, statement, &op) || !is_statement(&op))
         return false;
     if (has_behind(w, &op))
         return true;
+    const OP *at = parent(w, op);
+    if (!read_op(w, at, &op))
+        return false;
     for (int i = 0; i < LEVELS_MAX; i++) {
         const OP *up = parent(w, op);
-        if (!read_op(w, up, &above))
-            return false;
-        /* `at` was below `up`; what is before `up` has `up` in its statement */
-        at = up;
-        op = above;
-        const OP *over = parent(w, op);
-        if (!over || !read_op(w, over, &above) || !(above.op_flags & OPf_KIDS))
+        if (!read_op(w, up, &above) || !(above.op_flags & OPf_KIDS))
             return false;
         if (statement_before(w, &above, at, &around) && has_behind(w, &around))
             return true;
+        at = up;
+        op = above;
     }
     return false;
 }
 
 /* --- what is called there --- */
 
-static const CV *sub_of(pid_t pid, const site *s, const PAD *variables)
+/* Of the lexical variables of a sub; NULL: unknown */
+static SV *const *values_of(pid_t pid, const PAD *variables)
 {
-    const void *at = s->at;
-    GV gv;
-    GP gp;
-    if (s->in_pad) {
-        PAD pad;
-        const SV *its;
-        if (!variables || !sirius_remote_copy(pid, &pad, variables, sizeof pad) ||
-            !sirius_remote_at(pid, &its, pad.sv_u.svu_array, (size_t)s->in_pad * sizeof its, sizeof its))
-            return NULL;
-        at = its;
-    }
-    if (!at || !sirius_remote_copy(pid, &gv, at, sizeof gv))
-        return NULL;
-    if (SvROK(&gv))
-        return (const CV *)gv.sv_u.svu_rv;
-    return isGV_with_GP(&gv) && sirius_remote_copy(pid, &gp, gv.sv_u.svu_gp, sizeof gp) ? gp.gp_cv : NULL;
+    PAD pad;
+    return variables && sirius_remote_copy(pid, &pad, variables, sizeof pad) ? pad.sv_u.svu_array : NULL;
 }
 
 static void note_name(pid_t pid, site *s, const PAD *variables)
 {
-    const void *at = s->at;
-    SV sv;
-    if (s->in_pad) {
-        PAD pad;
-        if (!variables || !sirius_remote_copy(pid, &pad, variables, sizeof pad) ||
-            !sirius_remote_at(pid, &at, pad.sv_u.svu_array, (size_t)s->in_pad * sizeof at, sizeof at))
-            return;
-    }
-    if (at && sirius_remote_copy(pid, &sv, at, sizeof sv) && SvPOK(&sv) &&
-        !sirius_remote_string(pid, s->name, sizeof s->name, sv.sv_u.svu_pv))
-        s->name[0] = 0;
-    for (const char *c = s->name; *c; c++)
-        if (*c < '!' || *c > '~') /* in the name of a sub it would be escaped */
-            s->name[0] = 0;
+    size_t len = sirius_operand_method(pid, &s->call, values_of(pid, variables), s->name, sizeof s->name);
+    for (size_t i = 0; i < len; i++)
+        if (s->name[i] < '!' || s->name[i] > '~') /* in the name of a sub it would be escaped */
+            len = 0;
+    s->name[len] = 0;
 }
 
 /* f: the frame that was called; NULL: only whether it is there */
 static site look(walk *w, const COP *statement, const sirius_callframe *f)
 {
     site s;
-    pid_t pid = w->pid;
     memset(&s, 0, sizeof s);
     s.found = find(w, (const OP *)statement);
     if (!s.found && w->left <= 0) { /* unknown */
         s.found = true;
     } else if (s.found && f) {
-        sirius_finding call;
-        memset(&call, 0, sizeof call);
-        sirius_lookup_call(pid, &w->call, &call);
-        s.kind = call.found ? call.leaf : SIRIUS_LEAF_NONE;
-        s.in_pad = call.in_pad;
-        s.at = call.at;
-        if (s.kind == SIRIUS_LEAF_METHOD)
-            note_name(pid, &s, f->caller);
+        sirius_lookup_call(w->pid, &w->call, &s.call);
+        if (!s.call.found)
+            s.call.leaf = SIRIUS_LEAF_NONE;
+        if (s.call.leaf == SIRIUS_LEAF_METHOD)
+            note_name(w->pid, &s, f->caller);
     }
     return s;
 }
@@ -199,10 +169,7 @@ static site look(walk *w, const COP *statement, const sirius_callframe *f)
 /* A closure that was installed as a method has no name of its own. */
 static bool has_name(const sirius_finding *sub, const char *name)
 {
-    size_t len = strlen(name);
-    return !len || sub->closure ||
-           (sub->len > len + 2 && memcmp(sub->text + sub->len - len, name, len) == 0 &&
-            memcmp(sub->text + sub->len - len - 2, "::", 2) == 0);
+    return !name[0] || sub->closure || sirius_operand_names(sub, sr_bytes_of(name, strlen(name)));
 }
 
 /* NULL: nothing is known of it */
@@ -246,13 +213,15 @@ bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const s
         return true;
     if (!s->found)
         return false;
-    if (s->kind == SIRIUS_LEAF_METHOD) {
+    if (s->call.leaf == SIRIUS_LEAF_NONE || is_learned(s, f->sub))
+        return true;
+    if (s->call.leaf == SIRIUS_LEAF_METHOD) {
         sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
-        return !sub.found || has_name(&sub, s->name) || is_learned(s, f->sub);
+        return !sub.found || has_name(&sub, s->name);
     }
-    if (s->kind == SIRIUS_LEAF_SUB && s->sub != f->sub && !is_learned(s, f->sub))
-        s->sub = sub_of(c->target.pid, s, f->caller); /* another one may be there now */
-    return s->kind != SIRIUS_LEAF_SUB || s->sub == f->sub || is_learned(s, f->sub);
+    if (s->sub != f->sub) /* another one may be there now */
+        s->sub = sirius_operand_sub(c->target.pid, &s->call, values_of(c->target.pid, f->caller));
+    return s->sub == f->sub;
 }
 
 void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
@@ -267,7 +236,7 @@ void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const
         }
     }
     s->found = true;
-    s->kind = SIRIUS_LEAF_NONE;
+    s->call.leaf = SIRIUS_LEAF_NONE;
 }
 
 bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op)

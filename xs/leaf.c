@@ -2,45 +2,16 @@
 
 #include "base/fnv.h"
 #include "log/text.h"
+#include "operand.h"
 #include "remote.h"
 
 #include <string.h>
 
 enum {
     METHOD_MAX = 200,
-    POINT_MAX =
-        256,  /* bytes of the interpreter that have operation and stack: 32, or some more without threads */
-    SURE = 3, /* times that the same sub was seen to be called by an operation, and no other */
+    POINT_MAX = 256, /* bytes of the interpreter that have operation and stack: 16, more without threads */
+    SURE = 3,        /* times that the same sub was seen to be called by an operation, and no other */
 };
-
-/* What stands at that place in the pad, or at `at` */
-static const void *operand(pid_t pid, const sirius_point *p, const sirius_finding *op)
-{
-    const void *at;
-    if (!op->in_pad)
-        return op->at;
-    return sirius_remote_at(pid, &at, p->pad, (size_t)op->in_pad * sizeof at, sizeof at) ? at : NULL;
-}
-
-/* The sub of a glob, or that a reference in its place refers to */
-static const CV *sub_of(pid_t pid, const void *at)
-{
-    SV sv;
-    GP gp;
-    if (!at || !sirius_remote_copy(pid, &sv, at, sizeof sv))
-        return NULL;
-    if (SvROK(&sv))
-        return (const CV *)sv.sv_u.svu_rv;
-    if (!isGV_with_GP(&sv) || !sirius_remote_copy(pid, &gp, sv.sv_u.svu_gp, sizeof gp))
-        return NULL;
-    return gp.gp_cv;
-}
-
-static bool ends_with(const sirius_finding *sub, const char *name, size_t len)
-{
-    return sub->len > len + 2 && memcmp(sub->text + sub->len - len, name, len) == 0 &&
-           memcmp(sub->text + sub->len - len - 2, "::", 2) == 0;
-}
 
 static bool is_sub(pid_t pid, const void *at, bool *xs)
 {
@@ -68,7 +39,7 @@ static void saw(sirius_callee *c, const CV *sub, bool perl)
 static void look_at_glob(pid_t pid, const sirius_point *p, const sirius_finding *op, sirius_callee *c)
 {
     bool xs;
-    const CV *sub = sub_of(pid, operand(pid, p, op));
+    const CV *sub = sirius_operand_sub(pid, op, p->pad);
     if (is_sub(pid, sub, &xs))
         saw(c, sub, !xs);
 }
@@ -134,7 +105,7 @@ static bool look_at_stack(pTHX_ sirius_known *k, const sirius_target *t, const s
         return false;
     c->varies = c->varies || (c->sub && c->sub != top[1]); /* it may have another name, as an alias */
     sirius_finding sub = sirius_known_sub(aTHX_ k, top[1]);
-    if (!sub.found || !sub.xs || !ends_with(&sub, name.at, name.len))
+    if (!sub.found || !sub.xs || !sirius_operand_names(&sub, name))
         return false;
     saw(c, top[1], false);
     return true;
@@ -150,12 +121,8 @@ static bool add_sub(pTHX_ sirius_known *k, const CV *at, sr_buffer *out, bool *f
 static bool add_method(pTHX_ sirius_known *k, const sirius_target *t, const sirius_leaf_at *l,
                        const sirius_finding *op, sr_buffer *out, bool *fresh)
 {
-    SV sv;
     char text[METHOD_MAX];
-    const void *at = operand(t->pid, l->point, op);
-    if (!at || !sirius_remote_copy(t->pid, &sv, at, sizeof sv) || !SvPOK(&sv))
-        return false;
-    sr_bytes name = sr_bytes_of(text, sirius_remote_string(t->pid, text, sizeof text, sv.sv_u.svu_pv));
+    sr_bytes name = sr_bytes_of(text, sirius_operand_method(t->pid, op, l->point->pad, text, sizeof text));
     sirius_callee seen = {NULL}, *c = name.len ? sirius_known_callee(aTHX_ k, l->point->op) : NULL;
     if (!c)
         return false;

@@ -10,12 +10,10 @@
 enum {
     LEVELS_MAX = 40, /* of the interpreter: sort, overload, tie, DESTROY ... begin a new one */
     CONTEXTS_MAX = 2000,
-    ROOM = 16,        /* contexts for calls that come */
-    INNER = 2 * ROOM, /* contexts that come and go most */
-    POINT_MAX = 8192, /* bytes of the interpreter */
-    DEPTH_MAX =
-        1
-        << 26, /* contexts of a level, 7 GB of them: more is no stack, and would overflow what is calculated with it */
+    ROOM = 16,           /* contexts for calls that come */
+    INNER = 2 * ROOM,    /* contexts that come and go most */
+    POINT_MAX = 8192,    /* bytes of the interpreter */
+    DEPTH_MAX = 1 << 26, /* contexts of a level, 7 GB: more is no stack, and would overflow what is counted */
     TRIES_MAX = 4,
     SLACK = 2000, /* ns */
 };

@@ -243,6 +243,7 @@ my %ELSEWHERE = (
     'xs/known.c' => 'unit/sampler',
     'xs/lazy.c' => 'psgi/looking',
     'xs/callsite.c' => 'unit/sampler',
+    'xs/operand.c' => 'unit/sampler',
     'xs/leaf.c' => 'unit/sampler',
     'xs/loading.c' => 'process/reload/load_timeout',
     'xs/log.c' => 'log/layers log/blocked',
