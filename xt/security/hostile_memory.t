@@ -5,8 +5,8 @@ use Config;
 use FindBin;
 use lib "$FindBin::Bin/../../t/lib";
 use File::Temp ();
-use POSIX      ();
 use Sirius::Test;
+use Sirius::Test::Program;
 use Test::More;
 
 linux_only('the memory of a process is read on Linux alone');
@@ -16,7 +16,7 @@ my $shim = "$dir/shim.so";
 system( $Config{cc}, '-shared', '-fPIC', '-O1', '-o', $shim, "$FindBin::Bin/hostile_memory.c" ) == 0
     or die 'cc';
 
-my $program = spew( "$dir/program", <<'CODE' );
+my $pid = perl_of(<<'CODE');
 package Shop; use overload '""' => sub { my $n = 0; $n += $_ for 1 .. 20; 'x' };
 sub deep { my $n = shift; no warnings 'recursion'; return $n ? deep( $n - 1 ) : quick($n) }
 sub quick { my $n = shift; $n += $_ for 1 .. 20; return $n }
@@ -24,17 +24,7 @@ sub made { my $n = shift; return sub { quick($n) } }
 my $o = bless [];
 while (1) { deep( rand 60 ); made(1)->(); my $t = "$o"; my @s = sort { quick($a); $a <=> $b } 3, 1, 2; eval 'quick(1)'; $o->quick }
 CODE
-my $pid = fork // die "fork: $!";
-if ( !$pid ) {
-    exec {$^X} $^X, $program or POSIX::_exit(1);
-}
-
-END {
-    my $status = $?;
-    if ($pid) { kill KILL => $pid; waitpid $pid, 0 }
-    $? = $status;
-}
-until_true( 20, sub { Sirius::Test::Server::slurp("/proc/$pid/cmdline") =~ /program\0\z/ } );
+until_true( 20, sub { runs($pid) } );
 
 my $SAMPLE = <<'CODE';
 use Sirius::OS::Sampler; use Time::HiRes 'time';

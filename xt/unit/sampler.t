@@ -11,53 +11,12 @@ use POSIX      ();
 use Sirius::OS::Sampler;
 use Sirius::Test;
 use Sirius::Test::Confine;
+use Sirius::Test::Program;
 use Test::More;
 use Time::HiRes qw(clock_gettime sleep time);
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 chmod 0755, "$dir" or die $!;
-my %running;
-END { my $status = $?; kill KILL => keys %running; waitpid $_, 0 for keys %running; $? = $status }
-
-# PID of a perl of its own, from another exec: its addresses are others
-sub perl_of {
-    my ( $code, @with ) = @_;
-    my $file = spew( "$dir/program", $code );
-    my $pid  = fork // die "fork: $!";
-    if ( !$pid ) {
-        exec { $with[0] // $^X } $with[0] // $^X, $file or POSIX::_exit(1);
-    }
-    $running{$pid} = 1;
-    return $pid;
-}
-
-# As on a machine that is busy: a sub of a microsecond is seen when its process waits for a CPU in the middle of it
-sub crowded {
-    return map { scalar perl_of('1 while 1') } 1 .. 3;
-}
-
-sub ended {
-    my $pid = shift;
-    delete $running{$pid};
-    kill KILL => $pid;
-    waitpid $pid, 0;
-    return;
-}
-
-# As soon as it runs perl
-sub sampler_of {
-    my $pid = shift;
-    my $sampler;
-    until_true(
-        20,
-        sub {
-            Sirius::Test::Server::slurp("/proc/$pid/cmdline") =~ /program\0\z/
-                or return;    # it is no fork of ours any more
-            $sampler = eval { Sirius::OS::Sampler->new($pid) };
-        }
-    );
-    return $sampler;
-}
 
 #<<< each: a program that stops at a call of sleep, and the labels of its stack
 my @CASES = (
@@ -295,7 +254,7 @@ CODE
         }
         sleep 0.0002 + rand 0.001;
     }
-    ended($_) for @others;
+    ended(@others);
     ended($pid);
     my %count;
     $count{$_}++ for @wrong;
@@ -357,7 +316,7 @@ CODE
         $seen{s/ s:\d+\z//r}++ for @$labels;
         $whole{ join '>', map {s/ s:\d+\z//r} @$labels }++ if !$moved;
     }
-    ended($_) for @others;
+    ended(@others);
     ended($pid);
     is $seen{'(unknown)'}, undef, "has one in each of $n samples" or diag explain \%whole;
     cmp_ok $seen{'Shop::__ANON__[s:4]'} // 0, '>', 0, 'it was seen';
@@ -383,7 +342,7 @@ subtest 'no such process' => sub {
 subtest 'another program' => sub {
     my $pid = fork // die;
     exec 'sleep', '300' or POSIX::_exit(1) if !$pid;
-    $running{$pid} = 1;
+    ends_with_test($pid);
     until_true( 10, sub { readlink("/proc/$pid/exe") ne readlink '/proc/self/exe' } );
     like refused($pid), qr{\Aprocess $pid does not run perl, but /\S+\n\z}, 'with its name';
     ended($pid);

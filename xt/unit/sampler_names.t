@@ -3,32 +3,13 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../../t/lib";
-use File::Temp ();
 use List::Util ();
-use POSIX      ();
-use Sirius::OS::Sampler;
 use Sirius::Test;
+use Sirius::Test::Program;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
-my $pid;
-
-END {
-    my $status = $?;
-    if ($pid) { kill KILL => $pid; waitpid $pid, 0 }
-    $? = $status;
-}
-
-# As on a machine that is busy: what lasts for a microsecond is seen when its process waits for a CPU in the middle of it
-my @busy = map {
-    my $busy = fork // die "fork: $!";
-    if ( !$busy ) {
-        exec {$^X} $^X, '-e', '1 while 1' or POSIX::_exit(1);
-    }
-    $busy;
-} 1 .. 3;
-END { my $status = $?; kill KILL => @busy; waitpid $_, 0 for @busy; $? = $status }
+crowded();
 
 # A name that ends with the number of its file, or of the line where it was called
 sub same_number {
@@ -116,19 +97,7 @@ CODE
 for my $case (@CASES) {
     my ( $name, $code, $wrong, $wanted ) = @$case;
     subtest $name => sub {
-        my $file = spew( "$dir/program", $code );
-        $pid = fork // die "fork: $!";
-        if ( !$pid ) {
-            exec {$^X} $^X, $file or POSIX::_exit(1);
-        }
-        my $sampler;
-        until_true(
-            20,
-            sub {
-                Sirius::Test::Server::slurp("/proc/$pid/cmdline") =~ /program\0\z/
-                    && ( $sampler = eval { Sirius::OS::Sampler->new($pid) } );
-            }
-        );
+        my $sampler = sampler_of( my $pid = perl_of($code) );
         my ( $n, $cut, $seen, %wrong ) = ( 0, 0, 0 );
         my ( $until, $at_most ) = ( time + ( $ENV{SIRIUS_TEST_SECONDS} || 4 ), time + 60 );
         while ( time < $until || ( ( !$seen || $n < 1000 ) && time < $at_most ) ) {
@@ -140,9 +109,7 @@ for my $case (@CASES) {
             $wrong{$label}++ if defined $label;
             sleep rand 0.0003;
         }
-        kill KILL => $pid;
-        waitpid $pid, 0;
-        undef $pid;
+        ended($pid);
         my $times = List::Util::sum0( values %wrong );
 
 # A copy of the stack may be torn in a way that makes sense, as when the CPU goes to another process in the middle of it

@@ -53,11 +53,8 @@ sub find {
     return { path => $path } if !defined $given{pid} && length( $path // '' ) && $path ne NONE;
     my @all = $class->all;
     my @its = defined $given{pid} ? grep { $_->{pid} == $given{pid} } @all : _ours( $given{own}, @all );
-    my @own = grep                       { $_->{uid} == $> } @its;
-    @its = @own if @own;
-    return $its[0] if @its == 1;
-    my $list = join ', ', map { $class->words($_) } @its ? @its : @all;
-    die "there are @{[ scalar @its ]} servers ($list): choose one with --pid, or by --control PATH\n" if @its;
+    return $class->only( ' with --pid, or by --control PATH', @its ) if @its;
+    my $list = join ', ', map { $class->words($_) } @all;
     die "no server with the PID $given{pid} was found"
         . ( @all ? " (there is $list)" : '' )
         . "; if it was started with --control PATH, use that\n"
@@ -69,6 +66,16 @@ sub find {
 sub is_none {
     my ( $class, $path ) = @_;
     return defined $path && $path eq NONE ? 1 : 0;
+}
+
+# One of several: this user's, if he has one. Dies with how to choose
+sub only {
+    my ( $class, $how, @servers ) = @_;
+    my @own = grep { $_->{uid} == $> } @servers;
+    @servers = @own if @own;
+    return $servers[0] if @servers == 1;
+    my $list = join ', ', map { $class->words($_) } @servers;
+    die "there are @{[ scalar @servers ]} servers ($list): choose one$how\n";
 }
 
 # Where a server without --control listens. Dies with the reason if there is no safe place
@@ -253,6 +260,12 @@ descends from. Dies with a text otherwise.
   Sirius::Control::Place->is_none('none');
 
 Whether C<--control> says that there is to be no socket.
+
+=head2 only
+
+  my $server = Sirius::Control::Place->only( ' with --pid', @servers );
+
+The only one of these, or the only one of this user. Dies with a text that lists them, and says how to choose one.
 
 =head2 own
 

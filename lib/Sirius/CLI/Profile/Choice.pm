@@ -14,12 +14,8 @@ sub find {
     my $why    = $@;
     return $server if $server;
     my @all = $why =~ $NONE ? Sirius::Profile::Server->all : ();
-    my @own = grep { $_->{uid} == $> } @all;
-    @all = @own if @own;
-    return $all[0] if @all == 1;
-    die $why       if !@all;
-    my $list = join ', ', map { Sirius::Control::Place->words($_) } @all;
-    die "there are @{[ scalar @all ]} servers ($list): choose one with --pid\n";
+    die $why if !@all;
+    return Sirius::Control::Place->only( ' with --pid', @all );
 }
 
 sub of {
