@@ -58,7 +58,7 @@ my %needs = map { $_ => closure( $_, {} ) } @sources;
 my $make = $Config{make} || 'make';
 my %ours = map { $_ => 1 } @headers;    # not perl's: the Makefile itself depends on these
 my ( %listed, %names );
-for my $rule ( `$make -np 2>&1` =~ m{^(build/\S+\Q$Config{_o}\E: .+)}mg ) {
+for my $rule ( `$make -o Makefile -np 2>&1` =~ m{^(build/\S+\Q$Config{_o}\E: .+)}mg ) {
     my ( $object, @from ) = split /:? +/, $rule;
     my ($source) = $object =~ m{\Abuild/(.*)\Q$Config{_o}\E\z};
     for my $header ( grep { $ours{ plain($_) } } @from ) {
@@ -72,7 +72,7 @@ for my $header ( sort @headers ) {
 }
 
 my $new      = join ' ', map {"-W $_"} sort keys %names;
-my %compiles = map { $_ => 1 } `$make -n $new 2>&1` =~ m{-o build/(\S+)\Q$Config{_o}\E }g;
+my %compiles = map { $_ => 1 } `$make -o Makefile -n $new 2>&1` =~ m{-o build/(\S+)\Q$Config{_o}\E }g;
 is_deeply [ grep { keys %{ $needs{"$_.c"} || {} } && !$compiles{$_} } map {s{\.c\z}{}r} @sources ], [],
     'and when they are newer, it compiles all that include one';
 
