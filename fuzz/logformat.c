@@ -66,11 +66,29 @@ FUZZ_TARGET(logformat)
     sr_logitem *items = sr_logformat_items(f, &count);
     for (size_t i = 0; i < count; i++)
         MUST(sr_logformat_has(f, items[i].kind));
-    lines(f, &v, plain, (sr_logoutcome){200, 5, 300, SECOND, 0, -1, false, true, 1, 3, -1, 0},
+    lines(f, &v, plain,
+          (sr_logoutcome){.status = 200,
+                          .body_bytes = 5,
+                          .bytes = 300,
+                          .total_ns = SECOND,
+                          .queue_ns = 0,
+                          .app_ns = -1,
+                          .kept = true,
+                          .nth = 1,
+                          .stream = 3,
+                          .held_ns = -1},
           1700000000 * SECOND);
     lines(f, &v, plain,
-          (sr_logoutcome){0, SR_LOG_BYTES_UNKNOWN, SR_LOG_BYTES_UNKNOWN, -1, INT64_MAX, 1, true, false,
-                          SR_LOG_NTH_UNKNOWN, 0, INT64_MAX, 9},
+          (sr_logoutcome){.body_bytes = SR_LOG_BYTES_UNKNOWN,
+                          .bytes = SR_LOG_BYTES_UNKNOWN,
+                          .total_ns = -1,
+                          .queue_ns = INT64_MAX,
+                          .app_ns = 1,
+                          .aborted = true,
+                          .broken = true,
+                          .nth = SR_LOG_NTH_UNKNOWN,
+                          .held_ns = INT64_MAX,
+                          .messages = 9},
           -1);
     sr_response_value(v.all, SR_BYTES("Host"));
     sr_logformat_free(f);
