@@ -105,7 +105,7 @@ static void moments_short(uint8_t how)
     size_t more = how & 1 ? SR_OUTPUT_TOTAL + 1 : 0;
     e->pending += more;
     if (how & 2) {
-        e->config.tmpdir = "/nonexistent";
+        e->config.tmpdir = "/proc/nonexistent";
         moments_calm = false;
     }
     if (how & 4) {

@@ -178,7 +178,7 @@ static void no_disk(void)
 {
     sr_config bad = config;
     memcpy(wire, data, 200000);
-    bad.tmpdir = "/nonexistent";
+    bad.tmpdir = "/proc/nonexistent";
     refused(false, 200000, &bad, 500, "no such folder");
     struct rlimit old, few;
     getrlimit(RLIMIT_FSIZE, &old);

@@ -271,7 +271,7 @@ static void full(void)
 static void full_disk(void)
 {
     full();
-    moments_edge->engine->config.tmpdir = "/nonexistent";
+    moments_edge->engine->config.tmpdir = "/proc/nonexistent";
 }
 
 static struct rlimit descriptors;

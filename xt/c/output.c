@@ -64,7 +64,7 @@ static void memory(void)
     sockets();
     sr_output *o = sr_output_new();
     struct iovec iov[4] = {{data, 1000}, {data + 1000, 0}, {data + 1000, 100000}, {data + 101000, 9000}};
-    ok(sr_output_keep(o, iov, 4, 0, false, "/nonexistent"), "three pieces are kept");
+    ok(sr_output_keep(o, iov, 4, 0, false, "/proc/nonexistent"), "three pieces are kept");
     ok(o->fd == -1 && sr_output_memory(o) >= 110000, "in memory");
     uint64_t sent = 0;
     is_int(sr_output_flush(o, pair[0], &sent), SR_FLUSH_AGAIN, "a full socket takes a part");
@@ -73,7 +73,7 @@ static void memory(void)
     size_t len = pump(o, 777, &last, &sent);
     ok(len == 110000 && sent == 110000 && memcmp(got, data, len) == 0, "the reader gets all");
     is_int(last, SR_FLUSH_DONE, "and done");
-    ok(sr_output_keep(o, iov, 4, 1500, false, "/nonexistent"), "behind the first 1,500 bytes");
+    ok(sr_output_keep(o, iov, 4, 1500, false, "/proc/nonexistent"), "behind the first 1,500 bytes");
     len = pump(o, 5000, &last, &sent);
     ok(len == 108500 && memcmp(got, data + 1500, len) == 0, "the rest arrives");
     sr_output_free(o);
@@ -239,15 +239,16 @@ static void no_disk(void)
     struct iovec iov = {data, 1000000}, huge[17], two[2] = {{data + 250000, 100000}, {data + 350000, 50000}};
     sockets();
     sr_output *o = sr_output_new();
-    ok(sr_output_keep(o, &iov, 1, 1000, SR_KEEP_BY_SIZE, "/nonexistent"), "no folder: kept in memory");
+    ok(sr_output_keep(o, &iov, 1, 1000, SR_KEEP_BY_SIZE, "/proc/nonexistent"), "no folder: kept in memory");
     ok(o->fd < 0 && sr_buffer_len(&o->mem) == 999000, "all of it");
     sr_output_free(o);
     o = sr_output_new();
-    ok(!sr_output_keep(o, &iov, 1, 0, SR_KEEP_ON_DISK, "/nonexistent"), "with too much in memory: refused");
+    ok(!sr_output_keep(o, &iov, 1, 0, SR_KEEP_ON_DISK, "/proc/nonexistent"),
+       "with too much in memory: refused");
     is_int(errno, ENOENT, "with its reason");
     for (int i = 0; i < 17; i++)
         huge[i] = (struct iovec){data, SIZE};
-    ok(!sr_output_keep(o, huge, 17, 0, SR_KEEP_BY_SIZE, "/nonexistent"), "too much in itself: refused");
+    ok(!sr_output_keep(o, huge, 17, 0, SR_KEEP_BY_SIZE, "/proc/nonexistent"), "too much in itself: refused");
     sr_output_free(o);
     o = sr_output_new();
     full(300000);

@@ -76,7 +76,7 @@ static void stays(void)
     ok(sr_tempfile_stay(dir) >= 0, "a folder to stay in");
     for (no_tmpfile = 0; no_tmpfile >= 0; no_tmpfile = no_tmpfile ? -1 : EOPNOTSUPP) {
         const char *how = no_tmpfile ? "by name" : "as the system can";
-        int fd = sr_tempfile_open("/nonexistent");
+        int fd = sr_tempfile_open("/proc/nonexistent");
         struct stat st;
         ok(fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink == 0, "a file in it, whatever the path is, %s", how);
         ok(fcntl(fd, F_GETFD) & FD_CLOEXEC, "which an exec closes");
@@ -100,13 +100,13 @@ int main(void)
     works(dir, "by name");
     no_tmpfile = EISDIR;
     works(dir, "by name, in an old kernel");
-    fails("/nonexistent/folder", ENOENT, "no such folder, by name");
+    fails("/proc/nonexistent/folder", ENOENT, "no such folder, by name");
     fails(deep, ENAMETOOLONG, "a path that is too long");
     no_tmpfile = EMFILE;
     if (on_linux("no descriptor: not tried again", "O_TMPFILE, whose place a name takes elsewhere"))
         fails(dir, EMFILE, "no descriptor: not tried again");
     no_tmpfile = 0;
-    fails("/nonexistent/folder", ENOENT, "no such folder");
+    fails("/proc/nonexistent/folder", ENOENT, "no such folder");
     rmdir(dir);
 
     int full = open("/dev/full", O_WRONLY, 0);

@@ -295,13 +295,14 @@ subtest 'a certificate for development' => sub {
     $server->stop;
 };
 
-# What a client sees of it, and how its start went: with this directory of state
+# What a client sees of it, and how its start went: with this directory of state, or this environment
 sub seen {
     my ( $state, @args ) = @_;
+    my %env    = ref $state ? %$state : ( XDG_STATE_HOME => $state );
     my $server = Sirius::Test::Server->start(
         app  => $app,
         args => [ '--listen', '127.0.0.1:0,tls', '--tls-self-signed', @args ],
-        env  => { XDG_STATE_HOME => $state }
+        env  => \%env
     );
     my $socket = IO::Socket::SSL->new( PeerAddr => $server->address, SSL_verify_mode => SSL_VERIFY_NONE )
         or die 'no connection';
@@ -320,6 +321,10 @@ subtest 'the certificate for development stays for the next start' => sub {
     is seen( "$dir/some/state", qw(--workers 1) ),                    $first, 'the next start has the same';
     is seen( "$dir/some/state", qw(--workers 0) ),                    $first, 'one without workers, too';
     isnt seen( "$dir/other", qw(--workers 1) ),                       $first, 'another user has another';
+    my %home = ( XDG_STATE_HOME => '', HOME => "$dir/none" );
+    isnt seen( \%home, qw(--workers 1) ), seen( \%home, qw(--workers 1) ),
+        'one whose home does not exist has it anew each time';
+    ok !-e $home{HOME}, 'which is not made';
     chmod 0644, $file or die $!;
     my $second = seen( "$dir/some/state", qw(--workers 1) );
     isnt $second,                                  $first, 'a key that others could read is used no more';

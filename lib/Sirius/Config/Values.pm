@@ -177,7 +177,9 @@ sub _tls {
         $from->{tls_self_signed} )
         if $conf->{tls_self_signed} && ( @certs || defined $conf->{tls_dir} );
     my $state = $ENV{XDG_STATE_HOME} // '';
-    $state = "$ENV{HOME}/.local/state" if $state !~ m{\A/} && ( $ENV{HOME} // '' ) =~ m{\A/};
+    my $home  = $ENV{HOME}           // '';
+    $state = "$home/.local/state"
+        if $state !~ m{\A/} && $home =~ m{\A/} && -d $home;    # it is not made: nobody has none
     $conf->{tls_self_signed_file} = "$state/sirius/self-signed.pem"
         if $conf->{tls_self_signed} && $state =~ m{\A/[^\n]*\z};
     push @{ $conf->{notices} },
