@@ -13,7 +13,8 @@
 
 enum {
     TRIES_MAX = 12,
-    TAKE_MAX_NS = 20 * 1000 * 1000, /* then it is not tried again: a process can make each try last */
+    TAKE_MAX_NS =
+        20 * 1000 * 1000, /* of CPU time, then it is not tried again: a process can make each try last */
 };
 
 struct sirius_sampler {
@@ -204,10 +205,10 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
     SV *leaf = sv_2mortal(newSVpvs(""));
     bool has_leaf = false, done = false;
     int good = 0, err = 0;
-    int64_t until = sr_clock_monotonic() + TAKE_MAX_NS;
+    int64_t until = sr_clock_thread_cpu() + TAKE_MAX_NS;
     s->read.has_last = false;
     to->state = state_of(s);
-    for (int i = 0; i < TRIES_MAX && (!i || sr_clock_monotonic() < until) && to->state && !done &&
+    for (int i = 0; i < TRIES_MAX && (!i || sr_clock_thread_cpu() < until) && to->state && !done &&
                     (!err || err == EFAULT);
          i++) {
         char before = to->state;

@@ -113,8 +113,7 @@ for my $case (@CASES) {
         my $times = List::Util::sum0( values %wrong );
 
 # A copy of the stack may be torn in a way that makes sense, as when the CPU goes to another process in the middle of it
-# Closures have no address of their own by which it shows that a loop is back where it was each time that something is read
-        my $few = $name =~ /short closures/ ? $n / 50 : $n / 5000;
+        my $few = $n / 5000;
         cmp_ok $times, '<=', $few, "$times wrong ones of $n samples, $cut of them cut"
             or diag explain \%wrong;
         cmp_ok $seen, '>', 0,      'what it is about was seen';
