@@ -37,7 +37,13 @@ sub perl {
             or POSIX::_exit(1);
     }
     push @running, $pid;
-    until_true( 20, sub { Sirius::Test::Server::slurp("/proc/$pid/cmdline") =~ /asleep/ } );
+    until_true(
+        20,
+        sub {
+            Sirius::Test::Server::slurp("/proc/$pid/cmdline") =~ /asleep/
+                && eval { Sirius::OS::Sampler->new($pid) };
+        }
+    );
     return $pid;
 }
 

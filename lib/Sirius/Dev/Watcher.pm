@@ -343,7 +343,7 @@ sub _scan {
 # Which file it is, its size and, at the end, its time. A link to a folder is followed for where it leads, not for what changes there
 sub _stat {
     my $path = shift;
-    return ( readlink($path), ( lstat $path )[ 1, 9 ] ) if -l $path && -d $path;
+    return ( readlink($path), ( Time::HiRes::lstat $path )[ 1, 9 ] ) if -l $path && -d $path;
     return ( Time::HiRes::stat $path )[ 1, 2, 7, 9 ];
 }
 

@@ -27,6 +27,7 @@ my $slow = ( @wrap ? 10 : 1 ) * ( $ENV{SIRIUS_TEST_PATIENCE} || 1 );
 $Sirius::Test::Client::PATIENCE *= $slow;
 
 my %running;
+my $ports = 0;
 
 # Options: app (file or source text), args (of the command), command (instead of bin/sirius), env, error_log
 # (its file), ready (lines to wait for, by default one per --listen), plain (args are complete: no --port 0),
@@ -391,10 +392,13 @@ sub all_processes {
     } grep {/\A\d+\z/} readdir $dir;
 }
 
-# A port of 127.0.0.1 that nobody listens on
+# A port of 127.0.0.1 that nobody listens on, below those that systems give to sockets that ask for any, as others do meanwhile
 sub free_port {
-    my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1' ) or die "listen: $!";
-    return $socket->sockport;
+    for ( 1 .. 1000 ) {
+        my $port = 10_000 + ( $$ * 31 + $ports++ ) % 20_000;
+        return $port if IO::Socket::INET->new( Listen => 1, LocalAddr => "127.0.0.1:$port" );
+    }
+    die "no free port: $!";
 }
 
 # The path of a program, undef if it is not installed; a user's PATH may lack the directories for root
