@@ -3,6 +3,7 @@
 
 #include "tap.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #define SECOND INT64_C(1000000000)
@@ -274,6 +275,51 @@ static void only_grows(void)
     is_int((long long)(units / SR_PATHS_UNIT), (long long)calls, "and that of calls");
 }
 
+enum { CALLS = 20000 };
+
+static _Atomic int running;
+
+/* An edge that calls paths of which the other one has most, too. */
+static void *calls_many(void *in)
+{
+    char path[64];
+    for (unsigned i = 0, x = in == &edge ? 1 : 2; i < CALLS; i++) {
+        x = x * 1103515245 + 12345;
+        snprintf(path, sizeof path, "/%c%c/page", 'a' + (int)(x >> 16) % 20, 'a' + (int)(x >> 24) % 10);
+        call_in(in, path, 1, SR_PATHS_UNIT, i % 10 == 0);
+    }
+    atomic_fetch_sub(&running, 1);
+    return NULL;
+}
+
+/* Two edges and a reader at once, threads in the place of processes: for the thread sanitizer, too. */
+static void at_once(void)
+{
+    pthread_t thread[2];
+    bool sound = true;
+    begin();
+    atomic_store(&running, 2);
+    for (int i = 0; i < 2; i++)
+        if (pthread_create(&thread[i], NULL, calls_many, i ? &beside : &edge))
+            exit(1);
+    while (atomic_load(&running)) {
+        size_t n = sr_paths_sum(tables, 2, sums);
+        for (size_t i = 0; i + 1 < n; i++)
+            sound = sound && sums[i].len && sums[i].len <= SR_FOLD_MAX && sums[i].text[0] == '/';
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    ok(sound, "a reader sees whole paths while two edges write");
+    uint64_t units = 0, failed = 0;
+    size_t n = sr_paths_sum(tables, 2, sums);
+    for (size_t i = 0; i < n; i++) {
+        units += sums[i].calls;
+        failed += sums[i].errors;
+    }
+    is_int((long long)(units / SR_PATHS_UNIT), 2 * CALLS, "no call is lost or counted twice");
+    is_int((long long)(failed / SR_PATHS_UNIT), 2 * CALLS / 10, "nor a failed one");
+}
+
 /* Workers can write the table: an edge and a reader survive whatever is there */
 static void scribbled(void)
 {
@@ -313,6 +359,7 @@ int main(void)
     titles();
     of_late();
     only_grows();
+    at_once();
     scribbled();
     return done_testing();
 }
