@@ -14,17 +14,7 @@ enum {
     LEARNED_MAX = 4,      /* other subs that are known to be called there; if there are more, any may be */
     LEVELS_MAX = 40,      /* statements around a statement */
     NAME_MAX_BYTES = 64,
-    CODES_MAX = 8,      /* of closures that are counted at a call */
-    USUAL_TIMES = 3,    /* that one was seen there, */
-    USUAL_SHARE = 32,   /* and one in so many of all that were; the only one: all but one in so many */
-    COUNTED_MAX = 4096, /* then all counts are halved */
 };
-
-/* Closures of that code that were seen to be called */
-typedef struct code {
-    const OP *root;
-    U32 times;
-} code;
 
 typedef struct site {
     bool found;
@@ -32,8 +22,6 @@ typedef struct site {
     const CV *sub;       /* of LEAF_SUB: what the glob had last */
     const CV *learned[LEARNED_MAX];
     char name[NAME_MAX_BYTES]; /* of LEAF_METHOD; "": it is longer */
-    code codes[CODES_MAX];
-    U32 counted; /* closures, also those for which there is no room */
 } site;
 
 struct sirius_callsites {
@@ -218,39 +206,6 @@ static bool is_learned(const site *s, const CV *sub)
     return false;
 }
 
-/* The count of closures of that code; NULL: there is no room, or it is unknown */
-static code *code_of(site *s, const OP *root)
-{
-    for (int i = 0; root && i < CODES_MAX; i++) {
-        if (!s->codes[i].root)
-            s->codes[i].root = root;
-        if (s->codes[i].root == root)
-            return &s->codes[i];
-    }
-    return NULL;
-}
-
-static bool is_remade(const sirius_finding *sub)
-{
-    return sub->closure && sub->reused;
-}
-
-/*
- * What is called does not tell all: a closure that is made for each call has the address of the last one, of whatever
- * code. When the context is of one call and the sub of another, which happens to 1 in 250 of those that run for less than 1 us, the
- * code is one that is hardly ever called there.
- */
-static bool is_usual(site *s, const sirius_finding *sub)
-{
-    code *c = code_of(s, sub->root);
-    if (++s->counted == COUNTED_MAX) {
-        s->counted /= 2;
-        for (int i = 0; i < CODES_MAX; i++)
-            s->codes[i].times /= 2;
-    }
-    return !c || (++c->times >= USUAL_TIMES && c->times * USUAL_SHARE >= s->counted);
-}
-
 bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
 {
     site *s = get(aTHX_ c, known, f->called_at, f->retop, f);
@@ -258,33 +213,21 @@ bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const s
         return true;
     if (!s->found)
         return false;
-    if (is_learned(s, f->sub))
+    if (s->call.leaf == SIRIUS_LEAF_NONE || is_learned(s, f->sub))
         return true;
-    sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
-    if (s->call.leaf == SIRIUS_LEAF_METHOD && sub.found && !has_name(&sub, s->name))
-        return false;
-    if (s->call.leaf == SIRIUS_LEAF_SUB && s->sub != f->sub) { /* another one may be there now */
-        s->sub = sirius_operand_sub(c->target.pid, &s->call, values_of(c->target.pid, f->caller));
-        if (s->sub != f->sub)
-            return false;
+    if (s->call.leaf == SIRIUS_LEAF_METHOD) {
+        sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
+        return !sub.found || has_name(&sub, s->name);
     }
-    return !is_remade(&sub) || is_usual(s, &sub);
-}
-
-bool sirius_callsite_has_only(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
-{
-    site *s = get(aTHX_ c, known, f->called_at, f->retop, f);
-    sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
-    const code *its =
-        s && s->found && is_remade(&sub) && sub.sure && !sub.of_text ? code_of(s, sub.root) : NULL;
-    return its && s->counted >= USUAL_SHARE && (s->counted - its->times) * USUAL_SHARE <= s->counted;
+    if (s->sub != f->sub) /* another one may be there now */
+        s->sub = sirius_operand_sub(c->target.pid, &s->call, values_of(c->target.pid, f->caller));
+    return s->sub == f->sub;
 }
 
 void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
 {
     site *s = get(aTHX_ c, known, f->called_at, f->retop, f);
-    sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
-    if (!s || (s->found && is_remade(&sub))) /* at its address will be another one */
+    if (!s)
         return;
     for (int i = 0; s->found && i < LEARNED_MAX; i++) {
         if (!s->learned[i]) {
@@ -307,13 +250,6 @@ bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const s
     PERL_UNUSED_CONTEXT;
     (void)c, (void)known, (void)f;
     return true;
-}
-
-bool sirius_callsite_has_only(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
-{
-    PERL_UNUSED_CONTEXT;
-    (void)c, (void)known, (void)f;
-    return false;
 }
 
 void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)

@@ -21,9 +21,6 @@ void sirius_callsites_begin(sirius_callsites *c); /* for each stack that is read
 /* Whether the frame, of a sub, may have been called where it says. Asks `known` for the statement and for the sub. */
 bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f);
 
-/* Whether nearly all that was ever seen to be called there are closures of the code that the sub has now: so it had it then, too. */
-bool sirius_callsite_has_only(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f);
-
 /* The frame was there, and is the same in the next stack: it was called where it says. */
 void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f);
 

@@ -192,15 +192,6 @@ static bool stands(const sirius_reading *r)
            c->after.op == r->last->after.op && c->after.statement == r->last->after.statement;
 }
 
-/* Whether it has the only sub that is called there: a closure, for others have no need of that */
-static bool is_only_one(pTHX_ sirius_reading *r, const sirius_callframe *f)
-{
-    if (f->call != SIRIUS_CALL_SUB || !sirius_callsite_has_only(aTHX_ r->sites, r->known, f))
-        return false;
-    sirius_known_trust(aTHX_ r->known, f->sub);
-    return true;
-}
-
 /*
  * Whether frame i, which was at that statement, may have been something else when the stack was read: it was looked up later. It was
  * not if the statement is of the sub, but for code that comes and goes, as that of a string does, and for a sub that has lost its name.
@@ -213,8 +204,6 @@ static bool is_fresh(pTHX_ sirius_reading *r, int i, const COP *at)
         return statement.fresh;
     sirius_finding sub = sirius_known_sub(aTHX_ r->known, f->sub);
     bool fresh = statement.fresh || sub.fresh;
-    if (!at && is_only_one(aTHX_ r, f))
-        return false;
     if (belongs(aTHX_ r, at, f->sub) <= 0)
         return fresh || sub.reused || (f->call == SIRIUS_CALL_SUB && !sub.found); /* an eval of a string? */
     bool goes = sub.of_text || statement.reused;
@@ -229,10 +218,8 @@ static void look_up(pTHX_ sirius_reading *r, sirius_judgement *j)
     const COP *at = j->at;
     int from = j->from;
     if (j->entering) { /* it has not been at any of its statements yet */
-        const sirius_callframe *f = &c->frames[from++];
-        sirius_finding sub = sirius_known_sub(aTHX_ r->known, f->sub);
-        j->fresh = ((sub.fresh || sub.reused) && !is_only_one(aTHX_ r, f)) ||
-                   sirius_known_statement(aTHX_ r->known, sub.start).fresh;
+        sirius_finding sub = sirius_known_sub(aTHX_ r->known, c->frames[from++].sub);
+        j->fresh = sub.fresh || sub.reused || sirius_known_statement(aTHX_ r->known, sub.start).fresh;
     }
     for (int i = from; i < c->n; i++) {
         if (c->frames[i].call == SIRIUS_CALL_LEVEL)

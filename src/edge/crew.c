@@ -47,8 +47,7 @@ static void part(sr_edge *ed, sr_edge_worker *m)
     m->bound = 0;
     sr_publish_forget(m);
     if (m->lane)
-        sr_lanes_give(ed, m->lane);
-    m->lane = 0;
+        sr_lanes_ended(ed, m);
 }
 
 void sr_crew_ended(sr_edge *ed, sr_edge_worker *m)

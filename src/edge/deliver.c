@@ -20,6 +20,7 @@
 #include "calls.h"
 #include "entry.h"
 #include "holder.h"
+#include "lanes.h"
 #include "log.h"
 #include "presence.h"
 #include "publish.h"
@@ -535,6 +536,8 @@ void sr_deliver_broken(sr_edge *ed, sr_edge_worker *m, const char *why)
     char text[128];
     if (m->broken)
         return;
+    if (m->lane)
+        sr_lanes_heard(ed, m);
     m->broken = true;
     m->paused = false;
     sr_loop_remove(&ed->engine->loop, &m->line);
@@ -576,6 +579,8 @@ void sr_deliver(sr_edge *ed, sr_edge_worker *m)
     if (last != UINT32_MAX && ed->entries[last].number)
         settle(ed, last);
     sr_ring_tell(&m->reader);
+    if (m->lane)
+        sr_lanes_heard(ed, m);
 }
 
 bool sr_deliver_pending(const sr_edge *ed)

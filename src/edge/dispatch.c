@@ -70,6 +70,7 @@ static inline __attribute__((always_inline)) bool fill(sr_edge *ed, sr_slot *s, 
     s->body_length = t->body_length;
     s->client = x->client;
     s->trusted = x->trusted;
+    s->in_lane = false;
     s->listener = x->conn->listener;
     s->parse = (uint32_t)parse;
     s->head = (uint32_t)head;

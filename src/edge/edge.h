@@ -74,7 +74,8 @@ typedef struct sr_edge_worker {
         int64_t from, most; /* monotonic ns at which it began, 0: none; ns that it took at most */
     } call; /* the last one, of a connection with turns, whose time is not counted yet (turns.h) */
     uint8_t
-        lane; /* number + 1 of the lane whose place it keeps until it exits, as it broke the rules within a request of that lane; 0: none */
+        lane; /* number + 1 of the lane whose place it keeps, although its request has an end here; 0: none (lanes.h) */
+    uint64_t lane_number; /* of that request */
 } sr_edge_worker;
 
 enum { SR_VISITORS_MAX = 16 };

@@ -18,14 +18,15 @@ void sr_entry_forget(sr_edge *ed, uint32_t slot)
         en->exchange->slot = 0;
     else
         sr_link_remove(&en->runs_on);
-    if (en->row)
-        ed->workers[en->row - 1].bound = 0;
+    sr_edge_worker *m = en->row ? &ed->workers[en->row - 1] : NULL;
+    if (m)
+        m->bound = 0;
     en->exchange = NULL;
     en->row = 0;
     en->phase = SR_ENTRY_FREE;
     if (ed->keeps) {
         if (en->lane)
-            sr_lanes_leave(ed, en);
+            sr_lanes_leave(ed, en, m);
         sr_buffer_free(&en->values);
         sr_buffer_free(&en->outs);
         sr_buffer_free(&en->request); /* log.c may have left memory here */

@@ -358,27 +358,55 @@ void sr_lanes_hold(sr_edge *ed, uint32_t slot)
     en->number = 0;
     en->waits_for = SR_ENTRY_LANE;
     ed->turns.unnumbered++;
+    sr_queue_at(&ed->queue, slot)->in_lane = true;
     sr_link_append(&l->held, &en->link);
     sr_deadline_set_exchange(ed->engine, en->exchange, SR_DEADLINE_LOOK);
     publish(ed, l, 1); /* then look for a place: who gives one back looks here */
     let_in(ed, en->lane - 1u);
 }
 
-void sr_lanes_give(sr_edge *ed, uint8_t lane_number)
+static void give(sr_edge *ed, uint8_t number)
 {
-    lane *l = &ed->lanes->at[lane_number - 1];
+    lane *l = &ed->lanes->at[number - 1];
     atomic_fetch_sub(&l->ours->running, 1);
     show(&l->row->running, atomic_load(&l->ours->running));
-    let_in(ed, lane_number - 1u);
+    let_in(ed, number - 1u);
 }
 
-void sr_lanes_leave(sr_edge *ed, sr_entry *en)
+/* Whether the worker has begun with this request, and with no other since. Of what it has for other edges nothing is known. */
+static bool still_at(const sr_edge_worker *m, uint64_t number)
+{
+    const sr_ring *ring = m->reader.ring;
+    return ring && atomic_load(&ring->began) == number && atomic_load(&ring->done) != number;
+}
+
+void sr_lanes_ended(sr_edge *ed, sr_edge_worker *m)
+{
+    uint8_t number = m->lane;
+    m->lane = 0;
+    give(ed, number);
+}
+
+void sr_lanes_heard(sr_edge *ed, sr_edge_worker *m)
+{
+    if (!m->broken && !still_at(m, m->lane_number)) /* a broken one says nothing that counts */
+        sr_lanes_ended(ed, m);
+}
+
+void sr_lanes_leave(sr_edge *ed, sr_entry *en, sr_edge_worker *m)
 {
     uint8_t number = en->lane;
     bool held = sr_lanes_holds(en);
     en->lane = 0;
+    if (!held && m && !m->broken && still_at(m, en->number)) {
+        if (m->lane)
+            sr_lanes_ended(ed, m); /* it has begun with this one since */
+        m->lane = number;
+        m->lane_number = en->number;
+        return;
+    }
     if (!held) {
-        sr_lanes_give(ed, number);
+        give(ed, number);
         return;
     }
     ed->turns.unnumbered--;
@@ -408,6 +436,9 @@ static void expire(sr_edge *ed, uint32_t i)
 
 void sr_lanes_look(sr_edge *ed)
 {
+    for (uint32_t row = 0; row < ed->rows; row++)
+        if (ed->workers[row].lane)
+            sr_lanes_heard(ed, &ed->workers[row]);
     for (uint32_t i = 0; i < ed->lanes->rules->n; i++) {
         expire(ed, i);
         let_in(ed, i);

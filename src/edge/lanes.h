@@ -2,7 +2,8 @@
 #define SR_LANES_H
 /*
  * lanes: holds the requests of --lane back while their lane is full. A request of a lane needs a place of it to get into the
- * queue, and has that until its worker is done. Who has to wait for a place stays in its slot, in a list of its lane: it has no
+ * queue, and has that until its worker is done, which may be long after the response: for psgix.cleanup, for code behind a streamed
+ * response, for destructors. The worker says so in its ring (share/ring.h). Who has to wait for a place stays in its slot, in a list of its lane: it has no
  * number yet, so no worker and no other file of the edge takes it for one that waits for a worker.
  *
  * The places are those of all edges together. Each edge publishes how many it has, and when the first that waits was complete
@@ -32,11 +33,17 @@ void sr_lanes_refused(sr_edge *ed, uint8_t lane); /* counts that, for FULL */
 /* The slot is filled, its entry is complete and has its lane, but no number: puts the request into the queue, now or later. */
 void sr_lanes_hold(sr_edge *ed, uint32_t slot);
 
-/* The request of an entry with a lane is over: its place is free, or it waits for one no longer. */
-void sr_lanes_leave(sr_edge *ed, sr_entry *en);
+/*
+ * The request of an entry with a lane is over here: its place is free, or it waits for one no longer. The worker that has run it (NULL:
+ * none has) keeps the place until it is done or has ended.
+ */
+void sr_lanes_leave(sr_edge *ed, sr_entry *en, sr_edge_worker *m);
 
-/* The same for the place of a lane that a worker has kept. */
-void sr_lanes_give(sr_edge *ed, uint8_t lane);
+/* For a worker that keeps a place, when it was heard of: takes the place away from it if it is done. */
+void sr_lanes_heard(sr_edge *ed, sr_edge_worker *m);
+
+/* Likewise of a worker that has ended. */
+void sr_lanes_ended(sr_edge *ed, sr_edge_worker *m);
 
 /* Now and then, and when another edge asks for it: looks for places, and refuses who has waited too long. Closing. */
 void sr_lanes_look(sr_edge *ed);

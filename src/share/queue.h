@@ -82,6 +82,7 @@ typedef struct sr_slot {
     uint32_t facts; /* bytes after that, about the encrypted connection (facts.h); 0: it is not encrypted */
     uint32_t host_at, host_len; /* host in the head, as trusted proxies say; host_len 0: they say none */
     bool trusted;               /* it came from a trusted peer */
+    bool in_lane;               /* the edge wants to know when the worker is done with it: sr_ring.done */
     bool forwarded;        /* trusted proxies have said something: scheme, server_port and host are valid */
     _Atomic uint64_t gone; /* number << 2 | bits of sr_gone, written by sr_queue_gone */
     _Atomic uint32_t backlog; /* bytes of the response that the client has not taken; its writer waits */
@@ -133,7 +134,7 @@ enum {
         (((sizeof(sr_slot) * 31 + SR_SLOT_BYTES) * 31 + sizeof(sr_requests) + sizeof(sr_claim)) * 31 +
          sizeof(sr_replies) * 31 + sizeof(sr_ring)) %
         0xffffff,
-    SR_QUEUE_LAYOUT = 13 << 24 | SR_QUEUE_SIZES,
+    SR_QUEUE_LAYOUT = 14 << 24 | SR_QUEUE_SIZES,
 };
 
 /* --- the edge --- */

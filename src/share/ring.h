@@ -42,6 +42,8 @@ typedef struct sr_ring {
     _Atomic uint32_t wants; /* the writer waits */
     _Alignas(64) _Atomic uint64_t began; /* number of the request that the worker has last begun with */
     _Atomic int64_t began_at;            /* monotonic ns of that */
+    _Atomic uint64_t
+        done; /* number of the last request of a lane that it is done with, psgix.cleanup included */
     _Alignas(64) char data[SR_RING_BYTES];
 } sr_ring;
 

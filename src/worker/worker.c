@@ -251,6 +251,7 @@ static bool begin(sr_worker *w)
         sr_worker_done(w);
         return false;
     }
+    w->in_lane = s->in_lane;
     atomic_store_explicit(&w->from->queue.ring->began_at, w->began, memory_order_relaxed);
     if (!still_mine(w)) {
         if (body_fd >= 0)
@@ -355,6 +356,9 @@ void sr_worker_done(sr_worker *w)
     w->spilled = NULL;
     if (!w->from || sr_worker_is_child(w))
         return;
+    if (w->in_lane)
+        atomic_store(&w->from->queue.ring->done, w->number);
+    w->in_lane = false;
     mark(w, w->from);
     /* the slot may be another request's by now */
     if (sr_slot_gone(w->request.slot, w->number) & SR_GONE_LATE) {

@@ -96,6 +96,7 @@ typedef struct sr_worker {
     void *spilled; /* mapping of the file that the request came in; NULL: it is in the slot */
     size_t spilled_bytes;
     int64_t began;  /* monotonic ns */
+    bool in_lane;   /* its edge is told when it is done */
     bool lost;      /* its edge is gone: replies are dropped */
     bool dropped;   /* a part of the reply was not sent, so nothing more is, and its end is CUT */
     bool timed_out; /* it took too long: this process will be killed, and takes no other */

@@ -36,9 +36,10 @@ my $DIR;
 
 sub lane_server {
     my @args = @_;
+    my $app  = ref $args[0] ? shift(@args)->{app} : $APP;
     $DIR = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
     local $ENV{LANES_DIR} = "$DIR";
-    my $server = start_server( $APP, @args );
+    my $server = start_server( $app, @args );
     $server->wait_log( qr/ready after /, 20 );
     return $server;
 }
@@ -237,6 +238,81 @@ subtest 'workers that die within a request, and are recycled' => sub {
     is most('[m]'), 1, 'one at a time';
     $server->stop;
 };
+
+# The response is complete, and the application runs on
+my $GOES_ON = <<'APP';
+use Time::HiRes qw(sleep time);
+package Guard { sub DESTROY { main::works( $_[0][0] ) } }
+package Body { sub getline { my $n = delete $_[0]{n}; defined $n ? "$n" : undef } sub close { main::works( $_[0]{works} ) } }
+package main;
+use Fcntl qw(O_APPEND O_CREAT O_WRONLY);
+sub say_it {
+    sysopen my $fh, "$ENV{LANES_DIR}/log", O_APPEND | O_CREAT | O_WRONLY or die $!;
+    syswrite $fh, "$_[0]\n";
+}
+sub works {
+    my $number = shift;
+    my $until = time + 60;
+    sleep 0.005 while !-e "$ENV{LANES_DIR}/$number" && !-e "$ENV{LANES_DIR}/all" && time < $until;
+    kill KILL => $$ if $number =~ /dies/;
+    say_it("end $number");
+}
+my %way = (
+    cleanup => sub { my ( $env, $n ) = @_; push @{ $env->{'psgix.cleanup.handlers'} }, sub { works($n) }; [ 200, [], ["$n"] ] },
+    respond => sub { my ( $env, $n ) = @_; sub { $_[0]->( [ 200, [], ["$n"] ] ); works($n) } },
+    stream  => sub { my ( $env, $n ) = @_; sub { my $w = $_[0]->( [ 200, [] ] ); $w->write("$n"); $w->close; works($n) } },
+    length  => sub { my ( $env, $n ) = @_; sub { my $w = $_[0]->( [ 200, [ 'Content-Length' => length $n ] ] ); $w->write("$n"); works($n) } },
+    body    => sub { my ( $env, $n ) = @_; [ 200, [], bless { n => $n, works => $n }, 'Body' ] },
+    guard   => sub { my ( $env, $n ) = @_; $env->{guard} = bless [$n], 'Guard'; [ 200, [], ["$n"] ] },
+    free    => sub { [ 200, [], ['free'] ] },
+);
+sub {
+    my $env = shift;
+    my $number = $env->{QUERY_STRING};
+    say_it("begin $number");
+    $way{ $env->{PATH_INFO} =~ s{.*/}{}r }->( $env, $number );
+}
+APP
+
+for my $edges ( 1, 2 ) {
+    subtest "edges: $edges; a worker that is not done has the place, whatever its client got" => sub {
+        my $server = lane_server( { app => $GOES_ON },
+            qw(--workers 4 --lane /report=1 --err-respawn-interval 0.1 --edges), $edges );
+        $server->{may_crash} = 1;
+        for my $way (qw(cleanup respond stream length body guard)) {
+            my @client = map { $server->connect } 1 .. 3;
+            for my $i ( 0 .. 2 ) {
+                $client[$i]->send( request("GET /report/$way?$way$i") );
+                wait_lane( $server, '/report', running => 1, waiting => $i );
+            }
+            is $client[0]->response->body, "${way}0", "$way: the first has its response"
+                if $way ne 'guard' && $way ne 'body';
+            is $server->ask('GET /free?x')->body, 'free', 'others do not wait';
+            is_deeply [ grep {/^$way/} begun() ], ["${way}0"], 'nor does the next one begin';
+            go("$way$_") for 0 .. 2;
+            ok wait_lane( $server, '/report', running => 0, waiting => 0 ),
+                'all places are free when they are done';
+            is most($way), 1, 'one at a time';
+        }
+        my @client = map { $server->connect } 1 .. 3;
+        $client[0]->send( request('GET /report/cleanup?dies0') );
+        wait_lane( $server, '/report', running => 1, waiting => 0 );
+        $client[$_]->send( request("GET /report/cleanup?late$_") ) for 1, 2;
+        wait_lane( $server, '/report', running => 1, waiting => 2 );
+        go('dies0');
+        ok until_true(
+            20,
+            sub {
+                grep {/^late/} begun();
+            }
+            ),
+            'when it dies, the place is free';
+        go('all');
+        ok wait_lane( $server, '/report', running => 0, waiting => 0 ), 'and none is lost';
+        is most('late'), 1, 'one at a time';
+        $server->stop;
+    };
+}
 
 subtest 'timeout, and who leaves' => sub {
     my $server = lane_server( qw(--workers 2 --queue-timeout 20 --lane), '/report=1,timeout=1' );
