@@ -14,7 +14,17 @@ enum {
     LEARNED_MAX = 4,      /* other subs that are known to be called there; if there are more, any may be */
     LEVELS_MAX = 40,      /* statements around a statement */
     NAME_MAX_BYTES = 64,
+    CODES_MAX = 8,      /* that are counted at a call */
+    USUAL_TIMES = 3,    /* that one was seen there, */
+    USUAL_SHARE = 32,   /* and one in so many of all that were */
+    COUNTED_MAX = 4096, /* then all counts are halved */
 };
+
+/* Subs of that code that were seen to be called, at addresses that others had before */
+typedef struct code {
+    const OP *root;
+    U32 times;
+} code;
 
 typedef struct site {
     bool found;
@@ -22,6 +32,8 @@ typedef struct site {
     const CV *sub;       /* of LEAF_SUB: what the glob had last */
     const CV *learned[LEARNED_MAX];
     char name[NAME_MAX_BYTES]; /* of LEAF_METHOD; "": it is longer */
+    code codes[CODES_MAX];
+    U32 counted; /* of all codes, also those for which there is no room */
 } site;
 
 struct sirius_callsites {
@@ -206,6 +218,38 @@ static bool is_learned(const site *s, const CV *sub)
     return false;
 }
 
+/* NULL: there is no room, or the code is unknown */
+static code *count_code(site *s, const OP *root)
+{
+    code *c = NULL;
+    for (int i = 0; root && i < CODES_MAX && !(c && c->times); i++)
+        if ((s->codes[i].times && s->codes[i].root == root) || (!s->codes[i].times && !c))
+            c = &s->codes[i];
+    if (c) {
+        c->root = root;
+        c->times++;
+    }
+    if (++s->counted == COUNTED_MAX) {
+        s->counted /= 2;
+        for (int i = 0; i < CODES_MAX; i++)
+            s->codes[i].times /= 2;
+    }
+    return c;
+}
+
+/*
+ * What is called does not tell all: a closure that is made for each call has the address of the last one, of whatever code. When the
+ * context is of one call and the sub of another, which happens to 1 in 250 of those that run for less than 1 us, the code is one that
+ * is hardly ever called there. Others than closures are counted as well, but their names are known by their address.
+ */
+static bool is_usual(site *s, const sirius_finding *sub)
+{
+    if (!sub->reused)
+        return true;
+    const code *c = count_code(s, sub->root);
+    return !c || !sub->closure || (c->times >= USUAL_TIMES && c->times * USUAL_SHARE >= s->counted);
+}
+
 bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
 {
     site *s = get(aTHX_ c, known, f->called_at, f->retop, f);
@@ -213,21 +257,25 @@ bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const s
         return true;
     if (!s->found)
         return false;
-    if (s->call.leaf == SIRIUS_LEAF_NONE || is_learned(s, f->sub))
+    sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
+    bool usual = is_usual(s, &sub);
+    if (is_learned(s, f->sub))
         return true;
-    if (s->call.leaf == SIRIUS_LEAF_METHOD) {
-        sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
-        return !sub.found || has_name(&sub, s->name);
-    }
-    if (s->sub != f->sub) /* another one may be there now */
+    if (s->call.leaf == SIRIUS_LEAF_METHOD && sub.found && !has_name(&sub, s->name))
+        return false;
+    if (s->call.leaf == SIRIUS_LEAF_SUB && s->sub != f->sub) { /* another one may be there now */
         s->sub = sirius_operand_sub(c->target.pid, &s->call, values_of(c->target.pid, f->caller));
-    return s->sub == f->sub;
+        if (s->sub != f->sub)
+            return false;
+    }
+    return usual;
 }
 
 void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
 {
     site *s = get(aTHX_ c, known, f->called_at, f->retop, f);
-    if (!s)
+    sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
+    if (!s || (s->found && sub.closure && sub.reused)) /* at its address will be another one */
         return;
     for (int i = 0; s->found && i < LEARNED_MAX; i++) {
         if (!s->learned[i]) {

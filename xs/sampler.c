@@ -13,8 +13,11 @@
 
 enum {
     TRIES_MAX = 12,
-    TAKE_MAX_NS =
-        20 * 1000 * 1000, /* of CPU time, then it is not tried again: a process can make each try last */
+    /* Then it is not tried again: */
+    CPU_MAX_NS = 20 * 1000 * 1000, /* a process can make each try last */
+    WALL_MAX_NS =
+        200 * 1000 *
+        1000, /* its memory may be slow to read, as from swap; longer, as this process may wait for a CPU */
 };
 
 struct sirius_sampler {
@@ -205,12 +208,12 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
     SV *leaf = sv_2mortal(newSVpvs(""));
     bool has_leaf = false, done = false;
     int good = 0, err = 0;
-    int64_t until = sr_clock_thread_cpu() + TAKE_MAX_NS;
+    int64_t cpu_until = sr_clock_thread_cpu() + CPU_MAX_NS, until = sr_clock_monotonic() + WALL_MAX_NS;
     s->read.has_last = false;
     to->state = state_of(s);
-    for (int i = 0; i < TRIES_MAX && (!i || sr_clock_thread_cpu() < until) && to->state && !done &&
-                    (!err || err == EFAULT);
-         i++) {
+    for (int i = 0; i < TRIES_MAX && to->state && !done && (!err || err == EFAULT); i++) {
+        if (i && (sr_clock_thread_cpu() >= cpu_until || sr_clock_monotonic() >= until))
+            break;
         char before = to->state;
         good = try(aTHX_ s, &j, leaf, &has_leaf);
         err = good < 0 ? errno : 0;

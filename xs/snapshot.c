@@ -15,7 +15,7 @@ enum {
     POINT_MAX = 8192,    /* bytes of the interpreter */
     DEPTH_MAX = 1 << 26, /* contexts of a level, 7 GB: more is no stack, and would overflow what is counted */
     TRIES_MAX = 4,
-    SLACK = 2000, /* ns */
+    SLACK = 300, /* ns */
 };
 
 typedef struct level {
@@ -289,7 +289,7 @@ static void add_all(const sirius_snapshot *s, sirius_calls *c)
  */
 static bool was_interrupted(sirius_snapshot *s, int64_t took)
 {
-    bool slow = s->usual && took > 2 * s->usual + SLACK;
+    bool slow = s->usual && took > s->usual + s->usual / 4 + SLACK;
     s->usual = s->usual && s->usual + s->usual / 16 < took ? s->usual + s->usual / 16 : took;
     return slow;
 }
