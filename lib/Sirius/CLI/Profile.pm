@@ -203,7 +203,8 @@ sub _collector {
         ( $which{board}, $path, $why, my $supervisor ) = $self->_board( @{$server}{qw(path pid)} );
 
         # An application can write any PID into its row of the scoreboard
-        $which{only} = sub { Sirius::OS::Proc->descends( shift, $supervisor ) };
+        $which{only}   = sub { Sirius::OS::Proc->descends( shift, $supervisor ) };
+        $which{server} = $supervisor;
     } else {
         for my $name ( grep { defined $self->given($_) } qw(path worker) ) {
             $self->wrong("--$name: process $pid is not the supervisor of a Sirius server");
@@ -310,7 +311,11 @@ sub _samples {
         $collector->act;
     }
     setpriority 0, 0, $usual;
-    return $collector->samples;
+    my $samples = $collector->samples;
+    printf {*STDERR} "sirius profile: the %s ended after %.1f s\n",
+        $collector->server ? 'server' : 'process', $samples->seconds
+        if $collector->gone;
+    return $samples;
 }
 
 # Tables and pages have some of it

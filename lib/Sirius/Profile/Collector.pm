@@ -11,6 +11,7 @@ use Sirius::OS::Sampler;
 use Sirius::Profile::Samples;
 
 use constant {
+    LOOK   => 0.2,     # seconds between two looks whether the server is there
     MANY   => 10,      # failures in a row, after which a process is left alone for a while
     PAUSE  => 1,       # seconds
     STACKS => 3200,    # that are read in a second at most: a tenth of a processor
@@ -25,6 +26,10 @@ my $ID = qr/\A(?:\d+|[0-9a-f]{8,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\z
 sub act {
     my $self = shift;
     return if $self->ended || now() < $self->{due};
+    if ( $self->{server} && now() >= $self->{look_at} ) {
+        $self->{look_at} = now() + LOOK;
+        return $self->{gone} = 1 if !Sirius::OS::Proc->born( $self->{server} );
+    }
     if   ( $self->{pid} ) { $self->_take_process }
     else                  { $self->_take_worker($_) for $self->_requests }
     $self->_next;
@@ -51,12 +56,15 @@ sub ended {
     return $self->{ended} //= $self->{gone} || now() >= $self->{begun} + $self->{seconds} ? now() : undef;
 }
 
+sub gone { return shift->{gone} }
+
 sub new {
     my ( $class, %options ) = @_;
     my $self = bless {
         begun    => now(),
         failures => {},
         hz       => 99,
+        look_at  => 0,
         only     => sub {1},
         pause    => {},
         samplers => {},
@@ -92,6 +100,8 @@ sub samples {
     $self->{samples}->set( seconds => ( $self->{ended} // now() ) - $self->{begun} );
     return $self->{samples};
 }
+
+sub server { return shift->{server} }
 
 sub workers { return scalar keys %{ shift->{seen} } }
 
@@ -280,7 +290,11 @@ Ends it earlier.
 
 =head2 ended
 
-True if the time is over, or the process has ended.
+True if the time is over, or the process or server has ended.
+
+=head2 gone
+
+True if the process of C<pid> or C<server> has ended.
 
 =head2 new
 
@@ -289,7 +303,7 @@ True if the time is over, or the process has ended.
 
 With C<worker>, only the worker with that row or PID; with C<path>, only requests whose path begins with it; with C<only>, a sub, only
 processes whose PID it likes. C<memory> limits the samples (L<Sirius::Profile::Samples/new>), C<reader> is for
-L<Sirius::OS::Sampler/new>. C<pid> is any process of the same perl. C<hz> becomes less where there are many workers: 3200 stacks are read
+L<Sirius::OS::Sampler/new>. With C<server>, the PID of a supervisor, it ends with that. C<pid> is any process of the same perl. C<hz> becomes less where there are many workers: 3200 stacks are read
 in a second at most. Dies as L<Sirius::OS::Sampler/new> if the kernel forbids it.
 
 =head2 path_of
@@ -308,6 +322,10 @@ number, eight or more hexadecimal digits, or a UUID.
 =head2 samples
 
 What was collected.
+
+=head2 server
+
+The PID of C<server>, or undef.
 
 =head2 workers
 

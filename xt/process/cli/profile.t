@@ -229,6 +229,24 @@ subtest 'Ctrl-C ends it earlier' => sub {
 };
 
 # Who has asked the server may lose patience, and ask again
+subtest 'A server that ends meanwhile' => sub {
+    my $other = start_server( 'sub { [ 200, [], [] ] }', '--workers', 1 );
+    my $pid   = $other->pid;
+    my $run   = fork // die $!;
+    if ( !$run ) {
+        open STDERR, '>', "$dir/ended" or POSIX::_exit(1);
+        open STDOUT, '>', '/dev/null'  or POSIX::_exit(1);
+        exec $^X, ( map {"-I$_"} @INC ), "$root/bin/sirius", qw(profile --seconds 60 --pid), $pid
+            or POSIX::_exit(1);
+    }
+    sleep 1;
+    $other->stop;
+    until_true( 20, sub { waitpid( $run, POSIX::WNOHANG() ) == $run } ) or kill KILL => $run;
+    is $?, 0, 'so does the profile';
+    like Sirius::Test::Server::slurp("$dir/ended"), qr/^sirius profile: the server ended after \d+[.]\d s$/m,
+        'and says so';
+};
+
 subtest 'The server stops for a client that is gone' => sub {
     my $ask = sub {
         my $socket = IO::Socket::UNIX->new( Peer => $ctl ) or die "$ctl: $!";
