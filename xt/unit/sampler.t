@@ -162,7 +162,7 @@ CODE
         $seen{ $labels->[2] // '' }++;
     }
     ended($pid);
-    cmp_ok $seen{'->encode (method)'} // 0, '>=', 300, 'has the name of the method';
+    cmp_ok $seen{'->encode (method)'} // 0, '>=', 30, 'has the name of the method';
     my @other
         = grep { !/\A(?:->encode \(method\)|Encode::XS::encode \(XS\)|Shop::(?:missing s:4|quick s:5)|)\z/ }
         sort keys %seen;
