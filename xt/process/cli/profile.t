@@ -228,7 +228,6 @@ subtest 'Ctrl-C ends it earlier' => sub {
     is Sirius::Test::Server::slurp("$dir/priority"), $possible, 'it has come before the workers, if it may';
 };
 
-# Who has asked the server may lose patience, and ask again
 subtest 'A server that ends meanwhile' => sub {
     my $other = start_server( 'sub { [ 200, [], [] ] }', '--workers', 1 );
     my $pid   = $other->pid;
@@ -247,6 +246,7 @@ subtest 'A server that ends meanwhile' => sub {
         'and says so';
 };
 
+# Who has asked the server may lose patience, and ask again
 subtest 'The server stops for a client that is gone' => sub {
     my $ask = sub {
         my $socket = IO::Socket::UNIX->new( Peer => $ctl ) or die "$ctl: $!";
