@@ -163,7 +163,8 @@ open my $out, '>', $path or die "open: $!";
 print {$out} 'a' x 200_000;
 close $out or die "close: $!";
 sub {
-    my ($wait) = $_[0]{PATH_INFO} =~ m{/(\d+)};
+    my ( $slow, $wait ) = $_[0]{PATH_INFO} =~ m{/(?:(pid)|(\d+))};
+    return [ 200, [], [ select( undef, undef, undef, 0.1 ) . $$ ] ] if $slow;
     open my $in, '<', $path or die "open: $!";
     ualarm $wait if $wait;
     return [ 200, [ 'Content-Type' => 'text/plain' ], $in ];
@@ -172,6 +173,16 @@ DYING
     my $whole
         = sub { my $r = $mortal->ask('GET /'); return $r->status eq '200' && length $r->body == 200_000 };
     ok $whole->(), 'a response';
+    ok until_true(
+        10,
+        sub {
+            my @clients = map { $mortal->connect } 1 .. 2;
+            $_->send( request('GET /pid') ) for @clients;
+            my %pid = map { ( $_->response->body => 1 ) } @clients;
+            return keys %pid == 2;
+        }
+        ),
+        'the edge knows both workers';
     my ($edge) = $mortal->owners;
     my @before = opened($edge);
     my %status;
