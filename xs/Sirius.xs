@@ -656,9 +656,10 @@ PPCODE:
             mXPUSHu(i);
 
 void
-requests(sr_scoreboard *self)
+requests(sr_scoreboard *self, SV *only = NULL)
 PPCODE:
-    for (uint32_t i = 0; i < self->slots; i++) {
+    UV first = only ? SvUV(only) : 0;
+    for (UV i = first; i < self->slots && (!only || i == first); i++) {
         AV *request = sirius_board_request(aTHX_ & self->rows[i], i);
         if (request)
             mXPUSHs(newRV_noinc((SV *)request));

@@ -26,6 +26,7 @@ struct sirius_sampler {
     sirius_snapshot *snapshot;
     sirius_reading read;
     sirius_calls stacks[2];
+    const CV *below; /* where the sub that is left out with all outside of it was last */
     sr_buffer label;
 };
 
@@ -111,8 +112,10 @@ static bool add_frames(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *b
         }
         sr_buffer_reset(&s->label);
         add_name(aTHX_ s, f);
-        if (f->call == SIRIUS_CALL_SUB && is_below(s, below))
+        if (f->call == SIRIUS_CALL_SUB && is_below(s, below)) {
+            s->below = f->sub;
             return true;
+        }
         if (f->call != SIRIUS_CALL_LEVEL) {
             add_place(aTHX_ s, f, at, j->entering && i == j->from);
             at = f->called_at;
@@ -153,8 +156,24 @@ static AV *labels(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below,
 
 /* --- reading --- */
 
+/* What will not be shown need not be certain: 20 frames of the server lie outside of the application. */
+static void leave_out(pTHX_ sirius_sampler *s, sirius_calls *c, SV *below)
+{
+    int i = 0;
+    while (i < c->n && (c->frames[i].call != SIRIUS_CALL_SUB || c->frames[i].sub != s->below))
+        i++;
+    if (i == c->n || !s->below)
+        return;
+    sr_buffer_reset(&s->label);
+    add_name(aTHX_ s, &c->frames[i]);
+    if (!is_below(s, below)) /* another one is there now */
+        return;
+    c->n = i + 1;
+    c->more = false;
+}
+
 /* Tries once. 1: all of it is certain; 0: *j says how much, or nothing if from is -1; -1 with errno: not readable */
-static int try(pTHX_ sirius_sampler *s, sirius_judgement *j, SV *leaf, bool *has_leaf)
+static int try(pTHX_ sirius_sampler *s, SV *below, sirius_judgement *j, SV *leaf, bool *has_leaf)
 {
     sirius_calls *spare = s->read.last;
     j->from = -1;
@@ -165,6 +184,7 @@ static int try(pTHX_ sirius_sampler *s, sirius_judgement *j, SV *leaf, bool *has
         s->read.has_last = false;
         return -1;
     }
+    leave_out(aTHX_ s, spare, below);
     s->read.last = s->read.now;
     s->read.now = spare;
     *j = sirius_judge(aTHX_ & s->read);
@@ -215,7 +235,7 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
         if (i && (sr_clock_thread_cpu() >= cpu_until || sr_clock_monotonic() >= until))
             break;
         char before = to->state;
-        good = try(aTHX_ s, &j, leaf, &has_leaf);
+        good = try(aTHX_ s, below, &j, leaf, &has_leaf);
         err = good < 0 ? errno : 0;
         to->state = state_of(s);
         done = good == 1 && to->state == before;

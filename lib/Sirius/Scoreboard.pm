@@ -376,8 +376,9 @@ wrote to STDERR. C<beside> is as in L</snapshot>.
   for my $request ( $board->requests ) {
       my ( $row, $pid, $began, $line ) = @$request;
   }
+  my ($request) = $board->requests($row);
 
-The requests that run, as in the hashes of L</row>.
+The requests that run, as in the hashes of L</row>, or only the one of that row.
 
 =head2 row
 

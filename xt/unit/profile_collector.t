@@ -23,8 +23,8 @@ sub Sirius::Test::Rows::occupied { return 0 .. $#{ shift->{pids} } }
 sub Sirius::Test::Rows::row      { return { began => 1, pid => $_[0]{pids}[ $_[1] ], state => 'busy' } }
 
 sub Sirius::Test::Rows::requests {
-    my $self = shift;
-    return map { [ $_, $self->{pids}[$_], 1, 'GET /' ] } $self->occupied;
+    my ( $self, $only ) = @_;
+    return map { [ $_, $self->{pids}[$_], 1, 'GET /' ] } $only // $self->occupied;
 }
 
 # A perl that sleeps, 30 calls deep

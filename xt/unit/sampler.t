@@ -169,6 +169,31 @@ CODE
     is_deeply \@other, [], 'and no other sub has it' or diag explain \%seen;
 };
 
+# What is outside of that sub is not read; at its address may be another one soon
+subtest 'subs that are there in turn: one is left out, with all outside of it' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; use Sub::Util; my $n = 0; outer() while ++$n;
+sub outer { my $to = $n % 2 ? 'one' : 'two'; my $code = named($to); $code->(); 1 }
+sub named { my $to = shift; return Sub::Util::set_subname( "Shop::$to", sub { no strict 'refs'; &{"in_$to"}(); 1 } ) }
+sub in_one { my $n = 0; $n += $_ for 1 .. 3000; $n }
+sub in_two { my $n = 0; $n += $_ for 1 .. 3000; $n }
+CODE
+    my ( %seen, %all );
+    my $until = time + 150;
+    while ( ( $seen{'Shop::in_one s:5'} // 0 ) < 300 && time < $until ) {
+        sleep 0.0005 + rand 0.001;
+        my ( $labels, undef, $moved ) = $sampler->stack('Shop::one') or next;
+        $seen{ $moved ? '(moved)' : join( ';', @$labels ) }++;
+        my ($whole) = $sampler->stack or next;
+        $all{ $whole->[2] // '' }++;
+    }
+    ended($pid);
+    cmp_ok $seen{'Shop::in_one s:5'} // 0, '>=', 300, 'what it calls is there';
+    is_deeply [ grep {/two|outer|main/} keys %seen ], [], 'and nothing else' or diag explain \%seen;
+    ok $all{"Shop::$_ s:4"}, "in whole stacks, $_ is there" or diag explain \%all for qw(one two);
+};
+
 subtest 'a stopped process' => sub {
     my $sampler = sampler_of( my $pid = perl_of('1 while 1') );
     ok until_true( 20, sub { ( ( $sampler->stack )[1] // '' ) eq 'R' } ), 'it runs';

@@ -95,6 +95,7 @@ subtest 'rows' => sub {
         'all of a row';
     like error( sub { $board->row(3) } ),     qr/there is no row 3/, 'no such row';
     like error( sub { $board->release(3) } ), qr/there is no row 3/, 'nor there';
+    is_deeply [ $board->requests, map { $board->requests($_) } 0, 3 ], [], 'no request';
     ok !$board->occupy( $number, $$ + 1 ), 'for no child of another process';
     ok $board->occupy( $number,  $$ ),     'for one of this';
     is_deeply [ $board->occupied ], [$number], 'which is there then';

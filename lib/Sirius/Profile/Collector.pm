@@ -217,8 +217,8 @@ sub _take_worker {
     my ( $row, $pid, $began, $line ) = @$request;
     $self->{seen}{$pid} = 1;
     my $holds = sub {
-        my $now = $self->{board}->row($row);
-        return $now->{pid} == $pid && $now->{began} == $began;
+        my ($now) = $self->{board}->requests($row);
+        return $now && $now->[1] == $pid && $now->[2] == $began;
     };
     return $self->_take( $pid, $self->request_of($line), $BELOW, $holds );
 }
