@@ -8,17 +8,17 @@
 enum {
     ENTRIES_MAX = 50000, /* then all is forgotten */
     PENDING_MAX = 1500,
-    MORE_MAX = 3,
+    MORE_MAX = 5,
 };
 
-enum { BODY, FIRST, NAME }; /* of entry.more */
+enum { BODY, FIRST, GLOB, NAME, TEXT }; /* of entry.more */
 
 typedef enum kind { SUB, STATEMENT, OPERATION, PAD_OF_DEPTH } kind;
 
 /* What says that it is the same as before: members that do not change while it lives */
 typedef struct identity {
-    const void *part[8];
-    U32 number[3];
+    const void *part[9];
+    U32 number[4];
 } identity;
 
 typedef struct entry {
@@ -28,8 +28,9 @@ typedef struct entry {
     bool stale;
     bool
         changes; /* its address is used again and again, as those of closures: it is read before each use as well */
-    bool sure;   /* of a sub: its name was known before, by its code */
-    U32 trusted; /* the last round in which the stack has shown that it was this one */
+    bool sure;    /* of a sub: its name was known before, by its code */
+    bool by_code; /* of a sub: the name that it was given does not count */
+    U32 trusted;  /* the last round in which the stack has shown that it was this one */
     identity is;
     const void *at;
     const void *more[MORE_MAX]; /* what is at `at` leads there: see leads_to */
@@ -41,6 +42,7 @@ typedef struct entry {
 struct sirius_known {
     sirius_target target;
     HV *entries; /* by address, depth and kind: each value has an entry as its bytes */
+    HV *names;   /* that closures were given, by their code: each value has a given_name as its bytes */
     U32 round;
     bool mixed; /* what was told of a sub since the last begin is of one code and of another */
     sr_buffer text;
@@ -108,7 +110,9 @@ static identity identity_of(kind kind, const sirius_raw *r)
 #endif
         is.part[6] = r->sub.name.xiv_u.xivu_namehek;
         is.part[7] = r->sub.name.xnv_u.xgv_stash;
+        is.part[8] = r->sub.glob.sv_any;
         is.number[1] = SvTYPE(&r->sub.head);
+        is.number[3] = r->sub.text.hash;
         is.number[2] = r->sub.first.cop_seq; /* all addresses may be those of a sub that was there before */
     } else if (kind == STATEMENT) {
         const COP *cop = &r->statement;
@@ -145,8 +149,12 @@ static size_t pieces_of(kind kind, const void *at, const void *const more[], sir
             to[n++] = (sirius_piece){&r->sub.body, more[BODY], sizeof r->sub.body};
         if (more[FIRST])
             to[n++] = (sirius_piece){&r->sub.first, more[FIRST], sizeof r->sub.first};
+        if (more[GLOB])
+            to[n++] = (sirius_piece){&r->sub.glob, more[GLOB], sizeof r->sub.glob};
         if (more[NAME])
             to[n++] = (sirius_piece){&r->sub.name, more[NAME], sizeof r->sub.name};
+        if (more[TEXT])
+            to[n++] = (sirius_piece){&r->sub.text, more[TEXT], sizeof r->sub.text};
     } else if (kind == PAD_OF_DEPTH) {
         to[0] = (sirius_piece){&r->pad.list, at, sizeof r->pad.list};
         if (more[BODY])
@@ -161,20 +169,16 @@ static size_t pieces_of(kind kind, const void *at, const void *const more[], sir
 
 /* --- looking up --- */
 
-/* The body of the glob that a closure has its name from; NULL: it has none of its own */
-static const void *name_of(pid_t pid, const XPVCV *body)
+/* The glob that a closure has its name from; NULL: it has none of its own */
+static const void *glob_of(const XPVCV *body)
 {
-    GV gv;
-    const GV *of = NULL;
     if (!(body->xcv_flags & CVf_CLONED))
         return NULL;
 #ifdef CVf_NAMED
-    if (!(body->xcv_flags & CVf_NAMED))
-        of = body->xcv_gv_u.xcv_gv;
+    return body->xcv_flags & CVf_NAMED ? NULL : body->xcv_gv_u.xcv_gv;
 #else
-    of = body->xcv_gv;
+    return body->xcv_gv;
 #endif
-    return of && sirius_remote_copy(pid, &gv, of, sizeof gv) && SvTYPE(&gv) == SVt_PVGV ? gv.sv_any : NULL;
 }
 
 /*
@@ -200,6 +204,13 @@ static const void *first_of(const XPVCV *body)
     return body->xcv_flags & CVf_ISXSUB ? NULL : body->xcv_start_u.xcv_start;
 }
 
+static identity without_name(identity is)
+{
+    is.part[2] = is.part[6] = is.part[7] = is.part[8] = NULL;
+    is.number[3] = 0;
+    return is;
+}
+
 static bool read_one(const sirius_known *k, kind kind, const void *at, I32 depth, sirius_raw *r, entry *e)
 {
     pid_t pid = k->target.pid;
@@ -218,10 +229,16 @@ static bool read_one(const sirius_known *k, kind kind, const void *at, I32 depth
         return false;
     if (kind == SUB) { /* a closure may be gone by now: its code and its glob are not */
         e->more[FIRST] = first_of(&r->sub.body);
-        e->more[NAME] = name_of(pid, &r->sub.body);
+        e->more[GLOB] = glob_of(&r->sub.body);
         if ((e->more[FIRST] &&
              !sirius_remote_copy(pid, &r->sub.first, e->more[FIRST], sizeof r->sub.first)) ||
-            (e->more[NAME] && !sirius_remote_copy(pid, &r->sub.name, e->more[NAME], sizeof r->sub.name)))
+            (e->more[GLOB] && !sirius_remote_copy(pid, &r->sub.glob, e->more[GLOB], sizeof r->sub.glob)))
+            return false;
+        e->more[NAME] = SvTYPE(&r->sub.glob) == SVt_PVGV ? r->sub.glob.sv_any : NULL;
+        if (e->more[NAME] && !sirius_remote_copy(pid, &r->sub.name, e->more[NAME], sizeof r->sub.name))
+            return false;
+        e->more[TEXT] = r->sub.name.xiv_u.xivu_namehek;
+        if (e->more[TEXT] && !sirius_remote_copy(pid, &r->sub.text, e->more[TEXT], sizeof r->sub.text))
             return false;
     }
     e->is = identity_of(kind, r);
@@ -233,7 +250,7 @@ static void look_up(pTHX_ sirius_known *k, const sirius_raw *r, entry *e)
 {
     sr_buffer_reset(&k->text);
     if (e->kind == SUB) {
-        sirius_lookup_sub(aTHX_ k->target.pid, &k->text, r, &e->finding);
+        sirius_lookup_sub(aTHX_ k->target.pid, &k->text, r, e->by_code, &e->finding);
     } else if (e->kind == STATEMENT) {
         sirius_lookup_statement(aTHX_ k->target.pid, &k->text, r, &e->finding);
     } else if (e->kind == OPERATION) {
@@ -259,6 +276,34 @@ static SV **code_of(pTHX_ const sirius_known *k, identity is, bool make)
     is.part[0] = is.part[5] = NULL;
     SV **found = hv_fetch(k->entries, (char *)&is, sizeof is, 0);
     return found || !make ? found : hv_store(k->entries, (char *)&is, sizeof is, newSVpvs(""), 0);
+}
+
+typedef struct given_name {
+    const void *package;
+    U32 hash;
+    bool several;
+} given_name;
+
+/* NULL: none is known */
+static given_name *given_name_of(pTHX_ sirius_known *k, const entry *e, const given_name *first)
+{
+    struct {
+        const void *root, *seq;
+    } key = {e->is.part[4], (const void *)(uintptr_t)e->is.number[2]};
+    SV **found = hv_fetch(k->names, (char *)&key, sizeof key, 0);
+    if (!found && first)
+        found = hv_store(k->names, (char *)&key, sizeof key, newSVpvn((const char *)first, sizeof *first), 0);
+    return found ? (given_name *)SvPVX(*found) : NULL;
+}
+
+/*
+ * Closures of that code were given several names, as by Sub::Util::set_subname: the code does not tell which one was there when the
+ * stack was read, only that it was this code.
+ */
+static bool has_several_names(pTHX_ sirius_known *k, const entry *e)
+{
+    const given_name *name = e->more[TEXT] ? given_name_of(aTHX_ k, e, NULL) : NULL;
+    return name && name->several;
 }
 
 static void put(pTHX_ SV *to, const entry *e, const char *text)
@@ -301,8 +346,12 @@ static entry *get(pTHX_ sirius_known *k, kind kind, const void *at, I32 depth, b
         sirius_raw r;
         if (!read_one(k, kind, at, depth, &r, &e))
             return NULL;
+        e.changes = old && (old->changes || old->stale || !is_same(&e, old));
+        if (kind == SUB && e.changes && has_several_names(aTHX_ k, &e)) {
+            e.by_code = true;
+            e.is = without_name(e.is);
+        }
         if (!old || old->stale || !is_same(&e, old)) {
-            e.changes = old && (old->changes || old->stale || !is_same(&e, old));
             SV **code = kind == SUB ? code_of(aTHX_ k, e.is, false) : NULL;
             if (code) {
                 e.finding = entry_of(*code)->finding;
@@ -401,6 +450,15 @@ static void learn(pTHX_ sirius_known *k, entry *e)
         put(aTHX_ * code, e, e->text);
 }
 
+/* The same for the name that it was given. */
+static void learn_name(pTHX_ sirius_known *k, const entry *e)
+{
+    given_name its = {e->is.part[7], e->is.number[3], false};
+    given_name *known = given_name_of(aTHX_ k, e, &its);
+    if (known && (known->hash != its.hash || known->package != its.package))
+        known->several = true;
+}
+
 bool sirius_known_same(pTHX_ sirius_known *k)
 {
     size_t n = 0;
@@ -415,11 +473,15 @@ bool sirius_known_same(pTHX_ sirius_known *k)
     for (size_t i = 0; i < k->n; i++) {
         entry *e = entry_of(k->pending[i]);
         identity is = identity_of(e->kind, &k->raws[i]);
+        if (e->by_code)
+            is = without_name(is);
         e->stale = !read || memcmp(&is, &e->is, sizeof is) != 0;
         if (e->stale)
             same = same && read && (e->kind == PAD_OF_DEPTH || (e->sure && e->trusted == k->round));
         else if (e->kind == SUB && e->finding.closure && !e->sure)
             learn(aTHX_ k, e);
+        else if (e->changes && e->more[TEXT] && !e->finding.closure)
+            learn_name(aTHX_ k, e);
     }
     return same;
 }
@@ -440,6 +502,8 @@ void sirius_known_begin(pTHX_ sirius_known *k)
     k->round++;
     if (HvUSEDKEYS(k->entries) > ENTRIES_MAX)
         hv_clear(k->entries);
+    if (HvUSEDKEYS(k->names) > ENTRIES_MAX)
+        hv_clear(k->names);
 }
 
 sirius_known *sirius_known_new(pTHX_ const sirius_target *t)
@@ -449,6 +513,7 @@ sirius_known *sirius_known_new(pTHX_ const sirius_target *t)
         return NULL;
     k->target = *t;
     k->entries = newHV();
+    k->names = newHV();
     sr_buffer_init(&k->text);
     k->raws = calloc(PENDING_MAX, sizeof *k->raws);
     k->pieces = calloc((1 + MORE_MAX) * PENDING_MAX, sizeof *k->pieces);
@@ -461,6 +526,7 @@ sirius_known *sirius_known_new(pTHX_ const sirius_target *t)
 void sirius_known_free(pTHX_ sirius_known *k)
 {
     SvREFCNT_dec((SV *)k->entries);
+    SvREFCNT_dec((SV *)k->names);
     sr_buffer_free(&k->text);
     free(k->raws);
     free(k->pieces);

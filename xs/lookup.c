@@ -75,12 +75,12 @@ static void add_beginning(pTHX_ pid_t pid, sr_buffer *text, const COP *at)
     text->end = text->from + before;
 }
 
-void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f)
+void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, bool by_code, sirius_finding *f)
 {
     const XPVCV *body = &r->sub.body;
     size_t before = sr_buffer_len(text);
     f->xs = (body->xcv_flags & CVf_ISXSUB) != 0;
-    f->found = sirius_naming_sub(pid, text, body);
+    f->found = by_code ? sirius_naming_code(pid, text, body) : sirius_naming_sub(pid, text, body);
     if (f->xs)
         return;
     f->start = (const COP *)body->xcv_start_u.xcv_start;

@@ -37,8 +37,13 @@ typedef union sirius_raw {
     struct {
         CV head;
         XPVCV body;
-        COP first;  /* of code in Perl, its first operation: its first statement, mostly */
-        XPVGV name; /* of a closure: it may have been given a name of its own */
+        COP first; /* of code in Perl, its first operation: its first statement, mostly */
+        GV glob;   /* of a closure: it may have been given a name of its own, which is in the body of this */
+        XPVGV name;
+        struct {
+            U32 hash;
+            I32 len;
+        } text; /* of the name: the same place may have another one soon */
     } sub;
     COP statement;
     UNOP operation;
@@ -48,8 +53,9 @@ typedef union sirius_raw {
     } pad;
 } sirius_raw;
 
-/* Each fills in *f, all zero before, except for text and len: the text is added to *text. */
-void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f);
+/* Each fills in *f, all zero before, except for text and len: the text is added to *text. by_code: as if it had no name. */
+void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, bool by_code,
+                       sirius_finding *f);
 void sirius_lookup_statement(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f);
 void sirius_lookup_operation(pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f);
 void sirius_lookup_call(pid_t pid, const UNOP *call, sirius_finding *f); /* of an entersub; no text */

@@ -94,6 +94,12 @@ bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body)
     return false;
 }
 
+bool sirius_naming_code(pid_t pid, sr_buffer *out, const XPVCV *body)
+{
+    static const char none[] = "::__ANON__";
+    return add_package(pid, out, body->xcv_stash) && sr_buffer_add(out, none, sizeof none - 1);
+}
+
 bool sirius_naming_file(pTHX_ pid_t pid, sr_buffer *out, const COP *cop)
 {
     char file[FILE_MAX_BYTES];

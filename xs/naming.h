@@ -14,6 +14,9 @@
  */
 bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body);
 
+/* The same without the name that it may have been given: "Package::__ANON__", the package being the one of its code. */
+bool sirius_naming_code(pid_t pid, sr_buffer *out, const XPVCV *body);
+
 /* Adds the file of a statement, which was copied to *cop. */
 bool sirius_naming_file(pTHX_ pid_t pid, sr_buffer *out, const COP *cop);
 
