@@ -250,6 +250,7 @@ my %ELSEWHERE = (
     'xs/logformat.c' => 'log/logformat_golden log/logformat_errors',
     'xs/logview.c' => 'log/values',
     'xs/lookup.c' => 'unit/sampler',
+    'xs/identity.c' => 'unit/sampler',
     'xs/memory.c' => 'process/workers/exit_counts',
     'xs/naming.c' => 'unit/slow_log unit/sampler',
     'xs/pass.c' => 'dev/preload dev/terminal',
