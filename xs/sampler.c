@@ -156,13 +156,19 @@ static AV *labels(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below,
 
 /* --- reading --- */
 
+/* Whether the sub that is left out was there the last time. One that is late may be none */
+static bool may_be_below(const sirius_sampler *s, const sirius_callframe *f)
+{
+    return f->call == SIRIUS_CALL_SUB && f->sub && f->sub == s->below && !f->late;
+}
+
 /* What will not be shown need not be certain: 20 frames of the server lie outside of the application. */
 static void leave_out(pTHX_ sirius_sampler *s, sirius_calls *c, SV *below)
 {
     int i = 0;
-    while (i < c->n && (c->frames[i].call != SIRIUS_CALL_SUB || c->frames[i].sub != s->below))
+    while (i < c->n && !may_be_below(s, &c->frames[i]))
         i++;
-    if (i == c->n || !s->below)
+    if (i == c->n)
         return;
     sr_buffer_reset(&s->label);
     add_name(aTHX_ s, &c->frames[i]);
