@@ -8,6 +8,8 @@
 enum {
     ENTRIES_MAX = 50000, /* then all is forgotten */
     PENDING_MAX = 1500,
+    SURE_TIMES = 4, /* that closures of a code had a name, and no other one, */
+    DOUBT = 2,      /* less these for each time that it looked like another one */
 };
 
 typedef struct entry {
@@ -16,8 +18,10 @@ typedef struct entry {
     bool stale;
     bool
         changes; /* its address is used again and again, as those of closures: it is read before each use as well */
-    bool sure;   /* of a sub: its name was known before, by its code */
-    U32 trusted; /* the last round in which the stack has shown that it was this one */
+    bool sure;    /* of a sub: its name was known before, by its code */
+    bool given;   /* of a closure: its name counts, */
+    bool several; /* and its code has several */
+    U32 trusted;  /* the last round in which the stack has shown that it was this one */
     sirius_identity is;
     sirius_callee callee;
     sirius_finding finding; /* its text is behind it */
@@ -26,8 +30,9 @@ typedef struct entry {
 
 struct sirius_known {
     sirius_target target;
-    HV *entries; /* by address, depth and kind: each value has an entry as its bytes */
-    HV *names;   /* that closures were given, by their code: each value has a given_name as its bytes */
+    HV *entries;   /* by address, depth and kind: each value has an entry as its bytes */
+    HV *names;     /* that closures were given, by their code: each value has a given_name as its bytes */
+    U32 anonymous; /* the hash of __ANON__; 0: unknown */
     U32 round;
     bool mixed; /* what was told of a sub since the last begin is of one code and of another */
     sr_buffer text;
@@ -73,33 +78,65 @@ static SV **code_of(pTHX_ const sirius_known *k, const entry *e, bool make)
     return found || !make ? found : hv_store(k->entries, (char *)&code, sizeof code, newSVpvs(""), 0);
 }
 
+/*
+ * The name that closures of a code have, as by Sub::Util::set_subname, which may be another one for each: then the code does not tell
+ * which one was there when the stack was read, only that it was this code.
+ */
 typedef struct given_name {
     const void *package;
     U32 hash;
+    U32 times; /* that it was there all the time while a stack was read */
     bool several;
+    bool fleeting; /* one was at the address of an earlier one */
+    size_t len;
+    char text[];
 } given_name;
 
-/* NULL: none is known */
-static given_name *given_name_of(pTHX_ sirius_known *k, const entry *e, const given_name *first)
+/* NULL: none is known. Before it is given a name, a closure is __ANON__: that is another matter. */
+static given_name *given_name_of(pTHX_ sirius_known *k, const entry *e, bool make)
 {
     const sirius_members *m = &e->is.members;
     struct {
-        const void *root, *seq;
-    } key = {m->part[SIRIUS_SUB_ROOT], (const void *)(uintptr_t)m->number[SIRIUS_SUB_SEQ]};
+        const void *root;
+        U32 seq, anonymous;
+    } key = {m->part[SIRIUS_SUB_ROOT], m->number[SIRIUS_SUB_SEQ], m->number[SIRIUS_SUB_HASH] == k->anonymous};
     SV **found = hv_fetch(k->names, (char *)&key, sizeof key, 0);
-    if (!found && first)
-        found = hv_store(k->names, (char *)&key, sizeof key, newSVpvn((const char *)first, sizeof *first), 0);
+    if (!found && make) {
+        given_name first = {m->part[SIRIUS_SUB_PACKAGE], m->number[SIRIUS_SUB_HASH], .len = e->finding.len};
+        SV *sv = newSVpvn((char *)&first, sizeof first);
+        sv_catpvn(sv, e->text, e->finding.len);
+        found = hv_store(k->names, (char *)&key, sizeof key, sv, 0);
+    }
     return found ? (given_name *)SvPVX(*found) : NULL;
 }
 
-/*
- * Closures of that code were given several names, as by Sub::Util::set_subname: the code does not tell which one was there when the
- * stack was read, only that it was this code.
- */
-static bool has_several_names(pTHX_ sirius_known *k, const entry *e)
+static bool is_name(const given_name *name, const entry *e)
 {
-    const given_name *name = sirius_identity_has_name(&e->is) ? given_name_of(aTHX_ k, e, NULL) : NULL;
-    return name && name->several;
+    return name->hash == e->is.members.number[SIRIUS_SUB_HASH] &&
+           name->package == e->is.members.part[SIRIUS_SUB_PACKAGE];
+}
+
+/*
+ * What was just read at an address may have had another name when the stack was read. Where closures of its code come and go, no name
+ * counts if there are several. Else it is certain once it was seen often; NULL: it is not, or there is none.
+ */
+static const given_name *judge_name(pTHX_ sirius_known *k, entry *e, const entry *old)
+{
+    given_name *name = sirius_identity_has_name(&e->is) ? given_name_of(aTHX_ k, e, false) : NULL;
+    e->given = sirius_identity_has_name(&e->is);
+    if (!name)
+        return NULL;
+    name->fleeting =
+        name->fleeting || (e->changes && old->finding.root == e->is.members.part[SIRIUS_SUB_ROOT]);
+    if (name->several && (name->fleeting || e->changes)) {
+        sirius_identity_drop_name(&e->is);
+        e->given = false;
+        return NULL;
+    }
+    e->several = name->several;
+    if (!is_name(name, e)) /* or it was read while it was given */
+        name->times -= name->times < DOUBT ? name->times : DOUBT;
+    return !name->several && name->times >= SURE_TIMES ? name : NULL;
 }
 
 static void put(pTHX_ SV *to, const entry *e, const char *text)
@@ -126,6 +163,24 @@ static bool same_code(const entry *a, const entry *b)
     return a->is.kind != SIRIUS_KIND_SUB || (a->finding.root && a->finding.root == b->finding.root);
 }
 
+/* What was looked up may be the name of another one by now. */
+static void use_name(sirius_known *k, entry *e, const given_name *name)
+{
+    if (e->given && e->finding.closure)
+        k->anonymous = e->is.members.number[SIRIUS_SUB_HASH];
+    if (!name || e->finding.closure)
+        return;
+    sr_buffer_reset(&k->text);
+    e->finding.found = sr_buffer_add(&k->text, name->text, name->len);
+    e->finding.len = e->finding.found ? name->len : 0;
+}
+
+static bool has_name(const entry *e, const given_name *name)
+{
+    return name && e->finding.found && e->finding.len == name->len &&
+           memcmp(e->text, name->text, name->len) == 0;
+}
+
 /* The entry, asked for in this round, and read in it if `again`; NULL: there is nothing */
 static entry *get(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 depth, bool again)
 {
@@ -145,15 +200,16 @@ static entry *get(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
         if (!sirius_identity_read(k->target.pid, kind, at, depth, &r, &e.is))
             return NULL;
         e.changes = old && (old->changes || old->stale || !sirius_identity_same(&e.is, &old->is));
-        if (kind == SIRIUS_KIND_SUB && e.changes && has_several_names(aTHX_ k, &e))
-            sirius_identity_drop_name(&e.is);
+        const given_name *name = kind == SIRIUS_KIND_SUB ? judge_name(aTHX_ k, &e, old) : NULL;
         if (!old || old->stale || !sirius_identity_same(&e.is, &old->is)) {
             SV **code = kind == SIRIUS_KIND_SUB ? code_of(aTHX_ k, &e, false) : NULL;
             if (code) {
                 e.finding = entry_of(*code)->finding;
-                e.finding.fresh = e.sure = true;
+                e.finding.fresh = true;
+                e.sure = !e.several;
             } else {
                 look_up(aTHX_ k, &r, &e);
+                use_name(k, &e, name);
             }
             k->mixed = k->mixed || (old && old->round == k->round && !same_code(&e, old));
             if (!found)
@@ -162,7 +218,10 @@ static entry *get(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
                 return NULL;
             put(aTHX_ * found, &e, code ? entry_of(*code)->text : sr_buffer_at(&k->text));
         }
-        entry_of(*found)->read = k->round;
+        entry *now = entry_of(*found);
+        if (now->given && !now->finding.closure)
+            now->sure = has_name(now, name);
+        now->read = k->round;
     }
     entry *e = entry_of(*found);
     if (e->round != k->round) {
@@ -187,7 +246,7 @@ static sirius_finding finding_of(const entry *e)
         return f;
     f = e->finding;
     f.text = e->text;
-    f.reused = e->changes;
+    f.reused = e->changes || (e->given && f.fresh && (e->several || !f.closure));
     f.sure = e->sure;
     f.seq = e->is.kind == SIRIUS_KIND_STATEMENT ? e->is.members.number[SIRIUS_STATEMENT_SEQ] : 0;
     return f;
@@ -249,11 +308,11 @@ static void learn(pTHX_ sirius_known *k, entry *e)
 /* The same for the name that it was given. */
 static void learn_name(pTHX_ sirius_known *k, const entry *e)
 {
-    const sirius_members *m = &e->is.members;
-    given_name its = {m->part[SIRIUS_SUB_PACKAGE], m->number[SIRIUS_SUB_HASH], false};
-    given_name *known = given_name_of(aTHX_ k, e, &its);
-    if (known && (known->hash != its.hash || known->package != its.package))
-        known->several = true;
+    given_name *name = given_name_of(aTHX_ k, e, true);
+    if (name && is_name(name, e))
+        name->times++;
+    else if (name)
+        name->several = true;
 }
 
 bool sirius_known_same(pTHX_ sirius_known *k)
@@ -273,7 +332,7 @@ bool sirius_known_same(pTHX_ sirius_known *k)
             same = same && read && (e->is.kind == SIRIUS_KIND_PAD || (e->sure && e->trusted == k->round));
         else if (e->is.kind == SIRIUS_KIND_SUB && e->finding.closure && !e->sure)
             learn(aTHX_ k, e);
-        else if (e->changes && sirius_identity_has_name(&e->is) && !e->finding.closure)
+        if (!e->stale && e->given && e->finding.found && (e->changes || e->finding.fresh))
             learn_name(aTHX_ k, e);
     }
     return same;
