@@ -75,6 +75,8 @@ static bool has_left(const sirius_callframe *f)
 static bool is_linked(pTHX_ sirius_reading *r, int i, int steady)
 {
     const sirius_callframe *f = &r->now->frames[i], *caller = caller_of(r->now, i);
+    if (f->torn)
+        return false;
     if (f->call == SIRIUS_CALL_SUB && !has_left(f) && !sirius_callsite_has(aTHX_ r->sites, r->known, f)) {
         if (i < r->now->n - steady)
             return false;

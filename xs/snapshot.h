@@ -34,6 +34,7 @@ typedef struct sirius_callframe { /* a frame of the stack */
     sirius_call call;
     int level; /* PERLSI_SIGNAL and so on */
     bool late; /* it began while the stack was read, if it is one at all */
+    bool torn; /* what is outside of it, on another level, changed while the stack was read */
     I32 depth; /* of recursion */
     const CV *sub;
     const COP *called_at;
