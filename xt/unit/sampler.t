@@ -193,6 +193,97 @@ CODE
     ok $seen{"Shop::__ANON__[s:3]>Shop::in_$_"}, "what has called $_ is named by its code" for qw(one two);
 };
 
+# The same where the address is used for a while only, and for a sub that captures nothing, of which there is one
+subtest 'names in turn at ever new addresses' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; use Sub::Util; my ( $n, @kept ) = 0; outer() while ++$n;
+sub outer { my $to = $n % 2 ? 'one' : 'two'; my $code = named($to); $code->(); @kept = () if @kept > 500; push @kept, $code if $n % 40 == 0; 1 }
+sub named { my $to = shift; return Sub::Util::set_subname( "Shop::$to", sub { no strict 'refs'; &{"in_$to"}(); 1 } ) }
+sub in_one { my $n = 0; $n += $_ for 1 .. 300; $n }
+sub in_two { my $n = 0; $n += $_ for 1 .. 300; $n }
+CODE
+    my ( %seen, $called );
+    my $until = time + 150;
+    while ( ( $called // 0 ) < 1000 && time < $until ) {
+        sleep 0.0005 + rand 0.001;
+        my ($labels) = $sampler->stack or next;
+        $seen{ join '>', map {s/ s:\d+\z//r} @$labels[ 2 .. $#$labels ] }++;
+        $called++ if $labels->[-1] =~ /::in_/;
+    }
+    ended($pid);
+    cmp_ok $called // 0, '>=', 1000, 'many are whole';
+    is_deeply [ grep {/::one>.*two|::two>.*one/} keys %seen ], [], 'none has the name of another'
+        or diag explain \%seen;
+};
+
+subtest 'a sub that is renamed' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; use Sub::Util; use Time::HiRes; my $n = 0;
+my $code = sub { Time::HiRes::sleep(0.02); 1 };
+while (1) { for my $name ( "one$n", "two$n", "three$n" ) { Sub::Util::set_subname( "Shop::$name", $code ); last if rand() < 0.4 } Shop->can("is$n") || eval "sub is$n { \$code->(); 1 } 1" or die; &{"is$n"}(); $n = ( $n + 1 ) % 5 }
+CODE
+    my ( %seen, %wrong );
+    my $until = time + 60;
+    while ( ( $seen{all} // 0 ) < 300 && time < $until ) {
+        sleep 0.011;
+        my ( $labels, undef, $moved ) = $sampler->stack or next;
+        my ( $is, $name ) = map {/::(\w+)/} @$labels[ 1, 2 ];
+        next if $moved || !defined $name || $labels->[-1] !~ /sleep/;
+        $seen{all}++;
+        $seen{named}++ if $name ne '__ANON__';
+        $wrong{"$name in $is"}++ if $name ne '__ANON__' && substr( $name, -1 ) ne substr $is, -1;
+    }
+    ended($pid);
+    cmp_ok $seen{all} // 0, '>=', 300, 'it is seen';
+    is_deeply \%wrong, {}, 'it never has an earlier name' or diag explain \%wrong;
+};
+
+subtest 'a closure that is made and named for each call, as by Try::Tiny' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; use Sub::Util; my $n = 0; outer() while ++$n;
+sub outer { my $x = $n; try( sub { $x++; inner(); 1 } ); 1 }
+sub try { my $code = shift; Sub::Util::set_subname( 'Shop::try {...} ', $code ); eval { $code->(); 1 } }
+sub inner { my $n = 0; $n += $_ for 1 .. 3000; $n }
+CODE
+    my %seen;
+    my $until = time + 150;
+    my $want  = 'Shop::outer s:2>Shop::try s:3>Shop::try\x20{...}\x20 s:2>Shop::inner s:4';
+    while ( ( $seen{$want} // 0 ) < 500 && time < $until ) {
+        sleep 0.0005 + rand 0.001;
+        my ($labels) = $sampler->stack or next;
+        $seen{ join '>', @$labels[ 1 .. $#$labels ] }++;
+    }
+    ended($pid);
+    my $all = List::Util::sum0( values %seen );
+    cmp_ok $seen{$want} // 0, '>=', 0.6 * $all, "most of $all samples have its name" or diag explain \%seen;
+};
+
+subtest 'sort blocks of calls in turn' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; my $w; while (1) { one(); two() }
+sub one { $w = 1; within(); 1 }
+sub two { $w = 2; within(); 1 }
+sub within { my @s = sort { $w == 1 ? in_one() : in_two(); 1 } 1, 2; 1 }
+sub in_one { my $n = 0; $n += $_ for 1 .. 2000; $n }
+sub in_two { my $n = 0; $n += $_ for 1 .. 2000; $n }
+CODE
+    my %seen;
+    my $until = time + 150;
+    while ( List::Util::sum0( values %seen ) < 5000 && time < $until ) {
+        sleep 0.0003 + rand 0.0004;
+        my ($labels) = $sampler->stack or next;
+        $seen{ join '>', map {/::(\w+)/} @$labels }++;
+    }
+    ended($pid);
+    cmp_ok $seen{"$_>within>in_$_"}, '>=', 300, "$_ is seen" for qw(one two);
+    is_deeply [ grep {/one.*two|two.*one/} keys %seen ], [], 'none is outside of the block of another'
+        or diag explain \%seen;
+};
+
 # What is outside of that sub need not be certain
 subtest 'subs in turn, of which one is left out with all outside of it' => sub {
     my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
