@@ -32,6 +32,7 @@ struct sirius_snapshot {
     int n; /* levels, innermost first; 0: unknown */
     bool more;
     level levels[LEVELS_MAX];
+    int top;       /* perl is on this one: those further in have ended, and will be used again */
     int64_t usual; /* ns that a copy takes when nothing interrupts it, about; 0: unknown */
 
     /* what was read last */
@@ -122,9 +123,9 @@ static bool find_levels(pTHX_ sirius_snapshot *s)
 /* Whether what was read is there where it was looked for */
 static bool found(pTHX_ const sirius_snapshot *s)
 {
-    if (point_of(aTHX_ s, s->before).level != s->levels[0].at)
+    if (s->top == s->n)
         return false;
-    for (int i = 0; i < s->n; i++) {
+    for (int i = s->top; i < s->n; i++) {
         const PERL_SI *info = &s->infos[i];
         const level *l = &s->levels[i];
         const PERL_SI *next = i + 1 < s->n ? s->levels[i + 1].at : NULL;
@@ -196,6 +197,23 @@ static bool is_torn(const sirius_snapshot *s, int i, const PERL_CONTEXT *context
     return s->infos[i].si_cxix != s->infos_after[i].si_cxix ||
            (used > inner &&
             memcmp(contexts + inner, s->inner_after[i], (size_t)(used - inner) * sizeof *contexts) != 0);
+}
+
+/* On which level perl is, as was copied last: if it is not the innermost one, its inner contexts are those that were read second. */
+static void find_top(pTHX_ sirius_snapshot *s)
+{
+    const PERL_SI *at = point_of(aTHX_ s, s->before).level;
+    PERL_CONTEXT *contexts = s->contexts;
+    for (s->top = 0; s->top < s->n && s->levels[s->top].at != at; s->top++)
+        contexts += s->levels[s->top].n;
+    if (s->top > AGAIN)
+        s->top = s->n;
+    if (s->top == 0 || s->top == s->n)
+        return;
+    const level *l = &s->levels[s->top];
+    I32 inner = inner_of(l);
+    s->infos[s->top] = s->infos_after[s->top];
+    memcpy(contexts + inner, s->inner_after[s->top], (size_t)(l->n - inner) * sizeof *contexts);
 }
 
 /* --- frames --- */
@@ -306,9 +324,13 @@ static void add_all(const sirius_snapshot *s, sirius_calls *c)
     for (int i = 0; i < s->n; i++) {
         const PERL_SI *info = &s->infos[i];
         const level *l = &s->levels[i];
-        if (i > 0 && c->n > 0)
+        if (i < s->top) {
+            contexts += l->n;
+            continue;
+        }
+        if (i > s->top && c->n > 0)
             c->frames[c->n - 1].torn = c->frames[c->n - 1].torn || is_torn(s, i, contexts);
-        I32 top = i == 0 ? top_of(contexts, l, info->si_cxix) : info->si_cxix;
+        I32 top = i == s->top ? top_of(contexts, l, info->si_cxix) : info->si_cxix;
         for (I32 at = top; at >= l->from; at--) {
             int before = c->n;
             add_context(c, &contexts[at - l->from], at == 0 && info->si_type == PERLSI_SORT);
@@ -350,6 +372,7 @@ bool sirius_snapshot_take(pTHX_ sirius_snapshot *s, sirius_calls *c)
         }
         if (was_interrupted(s, sr_clock_monotonic() - from) && i + 1 < TRIES_MAX)
             continue;
+        find_top(aTHX_ s);
         if (found(aTHX_ s)) {
             add_all(s, c);
             c->before = point_of(aTHX_ s, s->before);

@@ -284,6 +284,28 @@ CODE
         or diag explain \%seen;
 };
 
+# A sub on the outer level was seen half as often as the others
+subtest 'subs and levels that take as long are seen as often' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; use overload '""' => sub { my $n = 0; $n += $_ for 1 .. 500; 'x' }, fallback => 1; my $o = bless []; while (1) { a_text(); a_method(); a_sort() }
+sub a_text { my $t = "$o"; 1 }
+sub a_method { $o->method; 1 }
+sub a_sort { my @s = sort { quick(); 1 } 2, 1; 1 }
+sub method { my $n = 0; $n += $_ for 1 .. 500; $n }
+sub quick { my $n = 0; $n += $_ for 1 .. 500; $n }
+CODE
+    my ( %seen, $all );
+    my $until = time + 150;
+    while ( ( $all // 0 ) < 5000 && time < $until ) {
+        sleep 0.0003 + rand 0.0004;
+        my ($labels) = $sampler->stack or next;
+        $seen{$1}++, $all++ if "@$labels" =~ /::(a_\w+)/;
+    }
+    ended($pid);
+    cmp_ok $seen{$_} // 0, '>=', 0.23 * $all, "$_, of $all" for qw(a_text a_method a_sort);
+};
+
 # What is outside of that sub need not be certain
 subtest 'subs in turn, of which one is left out with all outside of it' => sub {
     my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
