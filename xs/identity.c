@@ -222,7 +222,8 @@ void sirius_identity_drop_name(sirius_identity *is)
 
 bool sirius_identity_has_name(const sirius_identity *is)
 {
-    return is->kind == SIRIUS_KIND_SUB && is->more[TEXT] && !is->by_code;
+    return is->kind == SIRIUS_KIND_SUB && is->more[TEXT] && !is->by_code &&
+           !(is->members.number[SIRIUS_SUB_FLAGS] & CVf_ISXSUB);
 }
 
 bool sirius_identity_still(const sirius_identity *is, const sirius_raw *r)
