@@ -41,10 +41,10 @@ static sirius_members members_of(sirius_kind kind, const sirius_raw *r)
         is.part[SIRIUS_SUB_STASH] = body->xcv_stash;
 #ifdef CVf_NAMED
         is.part[SIRIUS_SUB_GLOB] = body->xcv_gv_u.xcv_gv;
-        is.number[SIRIUS_SUB_FLAGS] = body->xcv_flags & (CVf_NAMED | CVf_ISXSUB);
+        is.number[SIRIUS_SUB_FLAGS] = body->xcv_flags & (CVf_NAMED | CVf_ISXSUB | CVf_CLONED);
 #else
         is.part[SIRIUS_SUB_GLOB] = body->xcv_gv;
-        is.number[SIRIUS_SUB_FLAGS] = body->xcv_flags & CVf_ISXSUB;
+        is.number[SIRIUS_SUB_FLAGS] = body->xcv_flags & (CVf_ISXSUB | CVf_CLONED);
 #endif
         is.part[SIRIUS_SUB_START] = body->xcv_start_u.xcv_start;
         is.part[SIRIUS_SUB_ROOT] = body->xcv_root_u.xcv_root;
@@ -223,7 +223,7 @@ void sirius_identity_drop_name(sirius_identity *is)
 bool sirius_identity_has_name(const sirius_identity *is)
 {
     return is->kind == SIRIUS_KIND_SUB && is->more[TEXT] && !is->by_code &&
-           !(is->members.number[SIRIUS_SUB_FLAGS] & CVf_ISXSUB);
+           (is->members.number[SIRIUS_SUB_FLAGS] & CVf_CLONED);
 }
 
 bool sirius_identity_still(const sirius_identity *is, const sirius_raw *r)

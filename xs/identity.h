@@ -57,7 +57,7 @@ bool sirius_identity_still(const sirius_identity *is, const sirius_raw *r);
 
 bool sirius_identity_same(const sirius_identity *a, const sirius_identity *b);
 
-/* Whether it is a sub in Perl that may have been given its name, be it __ANON__; from now on only its code counts. */
+/* Whether it is a closure whose name, be it __ANON__, counts; from now on only its code does. */
 bool sirius_identity_has_name(const sirius_identity *is);
 void sirius_identity_drop_name(sirius_identity *is);
 
