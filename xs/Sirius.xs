@@ -658,8 +658,8 @@ PPCODE:
 void
 requests(sr_scoreboard *self, SV *only = NULL)
 PPCODE:
-    UV first = only ? SvUV(only) : 0;
-    for (UV i = first; i < self->slots && (!only || i == first); i++) {
+    UV i = only ? SvUV(only) : 0, end = only && i < self->slots ? i + 1 : self->slots;
+    for (; i < end; i++) {
         AV *request = sirius_board_request(aTHX_ & self->rows[i], i);
         if (request)
             mXPUSHs(newRV_noinc((SV *)request));

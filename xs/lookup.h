@@ -38,7 +38,7 @@ typedef union sirius_raw {
         CV head;
         XPVCV body;
         COP first; /* of code in Perl, its first operation: its first statement, mostly */
-        GV glob;   /* of a closure: it may have been given a name of its own, which is in the body of this */
+        GV glob;   /* of a sub that may have been given its name, which is in the body of this */
         XPVGV name;
         struct {
             U32 hash;

@@ -16,7 +16,7 @@ enum {
     DEPTH_MAX = 1 << 26, /* contexts of a level, 7 GB: more is no stack, and would overflow what is counted */
     TRIES_MAX = 4,
     SLACK = 300, /* ns */
-    AGAIN = 2, /* levels that are read before the innermost one and after it; further out they change later */
+    AGAIN = 2,   /* levels outside of the innermost one that are read before and after it */
 };
 
 typedef struct level {
