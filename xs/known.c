@@ -8,19 +8,20 @@
 enum {
     ENTRIES_MAX = 50000, /* then all is forgotten */
     PENDING_MAX = 1500,
-    SURE_TIMES = 4, /* that closures of a code had a name, and no other one, */
-    DOUBT = 2,      /* less these for each time that it looked like another one */
+    SURE_TIMES = 16, /* that closures of a code had a name, and no other one, */
+    DOUBT = 2,       /* less these for each time that it looked like another one */
+    YOUNG = 12, /* rounds, those of a stack: names that are given in turn change at an address meanwhile */
 };
 
 typedef struct entry {
     U32 round; /* in which it was asked for last */
     U32 read;  /* in which it was read last */
+    U32 since; /* in which it was first there */
     bool stale;
     bool
         changes; /* its address is used again and again, as those of closures: it is read before each use as well */
     bool sure;    /* of a sub: its name was known before, by its code */
-    bool given;   /* of a closure: its name counts, */
-    bool several; /* and its code has several */
+    bool several; /* of a closure whose name counts: its code has several */
     U32 trusted;  /* the last round in which the stack has shown that it was this one */
     sirius_identity is;
     sirius_callee callee;
@@ -123,14 +124,12 @@ static bool is_name(const given_name *name, const entry *e)
 static const given_name *judge_name(pTHX_ sirius_known *k, entry *e, const entry *old)
 {
     given_name *name = sirius_identity_has_name(&e->is) ? given_name_of(aTHX_ k, e, false) : NULL;
-    e->given = sirius_identity_has_name(&e->is);
     if (!name)
         return NULL;
     name->fleeting =
         name->fleeting || (e->changes && old->finding.root == e->is.members.part[SIRIUS_SUB_ROOT]);
     if (name->several && (name->fleeting || e->changes)) {
         sirius_identity_drop_name(&e->is);
-        e->given = false;
         return NULL;
     }
     e->several = name->several;
@@ -166,7 +165,7 @@ static bool same_code(const entry *a, const entry *b)
 /* What was looked up may be the name of another one by now. */
 static void use_name(sirius_known *k, entry *e, const given_name *name)
 {
-    if (e->given && e->finding.closure)
+    if (sirius_identity_has_name(&e->is) && e->finding.closure)
         k->anonymous = e->is.members.number[SIRIUS_SUB_HASH];
     if (!name || e->finding.closure)
         return;
@@ -197,6 +196,7 @@ static entry *get(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
         sirius_raw r;
         memset(&e, 0, sizeof e);
         e.finding.there = e.finding.fresh = true;
+        e.since = k->round;
         if (!sirius_identity_read(k->target.pid, kind, at, depth, &r, &e.is))
             return NULL;
         e.changes = old && (old->changes || old->stale || !sirius_identity_same(&e.is, &old->is));
@@ -219,7 +219,7 @@ static entry *get(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
             put(aTHX_ * found, &e, code ? entry_of(*code)->text : sr_buffer_at(&k->text));
         }
         entry *now = entry_of(*found);
-        if (now->given && !now->finding.closure)
+        if (sirius_identity_has_name(&now->is) && !now->finding.closure)
             now->sure = has_name(now, name);
         now->read = k->round;
     }
@@ -238,7 +238,14 @@ static entry *ask(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
     return get(aTHX_ k, kind, at, depth, false);
 }
 
-static sirius_finding finding_of(const entry *e)
+/* A closure may have another name than its code is known for, or than the one that was at its address when the stack was read. */
+static bool is_doubtful(const sirius_known *k, const entry *e)
+{
+    return sirius_identity_has_name(&e->is) && !e->finding.closure && !e->sure &&
+           (e->changes || k->round - e->since < YOUNG);
+}
+
+static sirius_finding finding_of(const sirius_known *k, const entry *e)
 {
     sirius_finding f;
     memset(&f, 0, sizeof f);
@@ -246,7 +253,8 @@ static sirius_finding finding_of(const entry *e)
         return f;
     f = e->finding;
     f.text = e->text;
-    f.reused = e->changes || (e->given && f.fresh && (e->several || !f.closure));
+    f.fresh = f.fresh || is_doubtful(k, e);
+    f.reused = e->changes || is_doubtful(k, e) || (e->several && f.fresh);
     f.sure = e->sure;
     f.seq = e->is.kind == SIRIUS_KIND_STATEMENT ? e->is.members.number[SIRIUS_STATEMENT_SEQ] : 0;
     return f;
@@ -254,22 +262,22 @@ static sirius_finding finding_of(const entry *e)
 
 sirius_finding sirius_known_sub(pTHX_ sirius_known *k, const CV *at)
 {
-    return finding_of(ask(aTHX_ k, SIRIUS_KIND_SUB, at, 0));
+    return finding_of(k, ask(aTHX_ k, SIRIUS_KIND_SUB, at, 0));
 }
 
 sirius_finding sirius_known_sub_again(pTHX_ sirius_known *k, const CV *at)
 {
-    return finding_of(get(aTHX_ k, SIRIUS_KIND_SUB, at, 0, true));
+    return finding_of(k, get(aTHX_ k, SIRIUS_KIND_SUB, at, 0, true));
 }
 
 sirius_finding sirius_known_statement(pTHX_ sirius_known *k, const COP *at)
 {
-    return finding_of(ask(aTHX_ k, SIRIUS_KIND_STATEMENT, at, 0));
+    return finding_of(k, ask(aTHX_ k, SIRIUS_KIND_STATEMENT, at, 0));
 }
 
 sirius_finding sirius_known_operation(pTHX_ sirius_known *k, const OP *at)
 {
-    return finding_of(ask(aTHX_ k, SIRIUS_KIND_OPERATION, at, 0));
+    return finding_of(k, ask(aTHX_ k, SIRIUS_KIND_OPERATION, at, 0));
 }
 
 sirius_callee *sirius_known_callee(pTHX_ sirius_known *k, const OP *at)
@@ -332,7 +340,8 @@ bool sirius_known_same(pTHX_ sirius_known *k)
             same = same && read && (e->is.kind == SIRIUS_KIND_PAD || (e->sure && e->trusted == k->round));
         else if (e->is.kind == SIRIUS_KIND_SUB && e->finding.closure && !e->sure)
             learn(aTHX_ k, e);
-        if (!e->stale && e->given && e->finding.found && (e->changes || e->finding.fresh))
+        if (!e->stale && sirius_identity_has_name(&e->is) && e->finding.found &&
+            (e->changes || e->finding.fresh))
             learn_name(aTHX_ k, e);
     }
     return same;
