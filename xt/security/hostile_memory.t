@@ -31,7 +31,7 @@ my $SAMPLE = <<'CODE';
 use Sirius::OS::Sampler; use Time::HiRes 'time';
 my ( $pid, $until ) = ( shift, time + shift );
 my ( $n, $longest, %seen ) = ( 0, 0 );
-while ( time < $until ) {
+while ( time < $until || keys %seen < 6 && time < $until + 30 ) {    # some are short: they are seen rarely
     delete $ENV{HOSTILE};
     my $sampler = eval { Sirius::OS::Sampler->new($pid) } or die $@;
     $ENV{HOSTILE} = 20 + int rand 300;
