@@ -62,6 +62,9 @@ static sirius_members members_of(sirius_kind kind, const sirius_raw *r)
         is.number[SIRIUS_SUB_HASH] = r->sub.text.hash;
     } else if (kind == SIRIUS_KIND_STATEMENT) {
         const COP *cop = &r->statement;
+        is.number[SIRIUS_STATEMENT_TYPE] = cop->op_type;
+        if (cop->op_type != OP_NEXTSTATE && cop->op_type != OP_DBSTATE)
+            return is; /* it has no place; that of the compiler changes with each line */
         is.part[0] = cop->op_next;
 #ifdef USE_ITHREADS
         is.part[1] = CopFILE(cop);
@@ -69,7 +72,7 @@ static sirius_members members_of(sirius_kind kind, const sirius_raw *r)
         is.part[1] = CopFILEGV(cop);
 #endif
         is.number[SIRIUS_STATEMENT_SEQ] = cop->cop_seq;
-        is.number[1] = CopLINE(cop);
+        is.number[SIRIUS_STATEMENT_LINE] = CopLINE(cop);
     } else if (kind == SIRIUS_KIND_PAD) {
         is.part[0] = pads_of(&r->pad.list);
         is.part[1] = r->pad.its;

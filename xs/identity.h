@@ -30,7 +30,7 @@ enum {
 
 /* Indexes of sirius_members.number */
 enum { SIRIUS_SUB_FLAGS, SIRIUS_SUB_TYPE, SIRIUS_SUB_SEQ, SIRIUS_SUB_HASH, SIRIUS_NUMBERS };
-enum { SIRIUS_STATEMENT_SEQ };
+enum { SIRIUS_STATEMENT_SEQ, SIRIUS_STATEMENT_LINE, SIRIUS_STATEMENT_TYPE };
 
 typedef struct sirius_members { /* its bytes are compared, and are a key: all of them are set */
     const void *part[SIRIUS_PARTS];
