@@ -14,7 +14,7 @@ typedef struct sirius_reading {
 
 /* What is certain of r->now, besides its frames */
 typedef struct sirius_judgement {
-    int from;                   /* frames further in are not certain */
+    int from;                   /* frames further in are not certain; -1: nothing is */
     const COP *at;              /* the statement that runs in the innermost certain frame; NULL: unknown */
     const sirius_point *within; /* whose operation belongs to that frame; NULL: none */
     bool entering;              /* that sub has not begun its first statement */
@@ -25,5 +25,8 @@ typedef struct sirius_judgement {
 
 /* Asks r->known for all that the frames and the statement have. */
 sirius_judgement sirius_judge(pTHX_ sirius_reading *r);
+
+/* After sirius_known_same, if that or the judgement says that not all is what it was: leaves in *j what is, from the outside. */
+void sirius_judge_steady(pTHX_ sirius_reading *r, sirius_judgement *j);
 
 #endif

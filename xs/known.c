@@ -10,13 +10,13 @@ enum {
     PENDING_MAX = 1500,
     SURE_TIMES = 16, /* that closures of a code had a name, and no other one, */
     DOUBT = 2,       /* less these for each time that it looked like another one */
-    YOUNG = 12, /* rounds, those of a stack: names that are given in turn change at an address meanwhile */
+    YOUNG = 12,      /* samples: names that are given in turn change at an address meanwhile */
 };
 
 typedef struct entry {
     U32 round; /* in which it was asked for last */
     U32 read;  /* in which it was read last */
-    U32 since; /* in which it was first there */
+    U32 since; /* the sample in which it was first there */
     bool stale;
     bool
         changes; /* its address is used again and again, as those of closures: it is read before each use as well */
@@ -31,11 +31,11 @@ typedef struct entry {
 
 struct sirius_known {
     sirius_target target;
-    HV *entries;   /* by address, depth and kind: each value has an entry as its bytes */
-    HV *names;     /* that closures were given, by their code: each value has a given_name as its bytes */
-    U32 anonymous; /* the hash of __ANON__; 0: unknown */
-    U32 round;
-    bool mixed; /* what was told of a sub since the last begin is of one code and of another */
+    HV *entries;       /* by address, depth and kind: each value has an entry as its bytes */
+    HV *names;         /* that closures were given, by their code: each value has a given_name as its bytes */
+    U32 anonymous;     /* the hash of __ANON__; 0: unknown */
+    U32 round, sample; /* a sample has one or more of them */
+    bool mixed;        /* what was told of a sub since the last begin is of one code and of another */
     sr_buffer text;
     SV *pending[PENDING_MAX]; /* what was asked for since the last begin */
     size_t n;
@@ -86,7 +86,8 @@ static SV **code_of(pTHX_ const sirius_known *k, const entry *e, bool make)
 typedef struct given_name {
     const void *package;
     U32 hash;
-    U32 times; /* that it was there all the time while a stack was read */
+    U32 times;  /* samples in which it was there all the time while a stack was read */
+    U32 sample; /* the last of them: rounds of one may be in step with what gives the names */
     bool several;
     bool fleeting; /* one was at the address of an earlier one */
     size_t len;
@@ -196,7 +197,7 @@ static entry *get(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
         sirius_raw r;
         memset(&e, 0, sizeof e);
         e.finding.there = e.finding.fresh = true;
-        e.since = k->round;
+        e.since = k->sample;
         if (!sirius_identity_read(k->target.pid, kind, at, depth, &r, &e.is))
             return NULL;
         e.changes = old && (old->changes || old->stale || !sirius_identity_same(&e.is, &old->is));
@@ -242,7 +243,13 @@ static entry *ask(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
 static bool is_doubtful(const sirius_known *k, const entry *e)
 {
     return sirius_identity_has_name(&e->is) && !e->finding.closure && !e->sure &&
-           (e->changes || k->round - e->since < YOUNG);
+           (e->changes || k->sample - e->since < YOUNG);
+}
+
+/* Whether it counts though it is not there any more */
+static bool is_trusted(const sirius_known *k, const entry *e)
+{
+    return e->is.kind == SIRIUS_KIND_PAD || (e->sure && e->trusted == k->round);
 }
 
 static sirius_finding finding_of(const sirius_known *k, const entry *e)
@@ -253,8 +260,10 @@ static sirius_finding finding_of(const sirius_known *k, const entry *e)
         return f;
     f = e->finding;
     f.text = e->text;
-    f.fresh = f.fresh || is_doubtful(k, e);
-    f.reused = e->changes || is_doubtful(k, e) || (e->several && f.fresh);
+    f.doubtful = is_doubtful(k, e) || (e->several && f.fresh);
+    f.fresh = f.fresh || f.doubtful;
+    f.reused = e->changes || f.doubtful;
+    f.stale = k->mixed || (e->stale && !is_trusted(k, e));
     f.sure = e->sure;
     f.seq = e->is.kind == SIRIUS_KIND_STATEMENT ? e->is.members.number[SIRIUS_STATEMENT_SEQ] : 0;
     return f;
@@ -317,10 +326,12 @@ static void learn(pTHX_ sirius_known *k, entry *e)
 static void learn_name(pTHX_ sirius_known *k, const entry *e)
 {
     given_name *name = given_name_of(aTHX_ k, e, true);
-    if (name && is_name(name, e))
+    if (!name)
+        return;
+    name->several = name->several || !is_name(name, e);
+    if (name->sample != k->sample && is_name(name, e))
         name->times++;
-    else if (name)
-        name->several = true;
+    name->sample = k->sample;
 }
 
 bool sirius_known_same(pTHX_ sirius_known *k)
@@ -337,7 +348,7 @@ bool sirius_known_same(pTHX_ sirius_known *k)
         entry *e = entry_of(k->pending[i]);
         e->stale = !read || !sirius_identity_still(&e->is, &k->raws[i]);
         if (e->stale)
-            same = same && read && (e->is.kind == SIRIUS_KIND_PAD || (e->sure && e->trusted == k->round));
+            same = same && read && is_trusted(k, e);
         else if (e->is.kind == SIRIUS_KIND_SUB && e->finding.closure && !e->sure)
             learn(aTHX_ k, e);
         if (!e->stale && sirius_identity_has_name(&e->is) && e->finding.found &&
@@ -354,13 +365,14 @@ void sirius_known_trust(pTHX_ sirius_known *k, const CV *at)
         e->trusted = k->round;
 }
 
-void sirius_known_begin(pTHX_ sirius_known *k)
+void sirius_known_begin(pTHX_ sirius_known *k, bool again)
 {
     for (size_t i = 0; i < k->n; i++)
         entry_of(k->pending[i])->finding.fresh = false;
     k->n = 0;
     k->mixed = false;
     k->round++;
+    k->sample += !again;
     if (HvUSEDKEYS(k->entries) > ENTRIES_MAX)
         hv_clear(k->entries);
     if (HvUSEDKEYS(k->names) > ENTRIES_MAX)

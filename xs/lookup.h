@@ -13,12 +13,14 @@ typedef enum sirius_leaf {
 } sirius_leaf;
 
 typedef struct sirius_finding {
-    bool there;  /* false: there is nothing of that kind at this address */
-    bool found;  /* it has a name */
-    bool fresh;  /* it was looked up since sirius_known_begin */
-    bool reused; /* something else was at its address before, maybe when the stack was read */
-    bool sure;   /* of a closure: its code was known before, at whatever address */
-    bool xs;     /* of a sub: it is written in C */
+    bool there;    /* false: there is nothing of that kind at this address */
+    bool found;    /* it has a name */
+    bool fresh;    /* it was looked up since sirius_known_begin */
+    bool stale;    /* sirius_known_same has found that it is not what it was */
+    bool reused;   /* something else was at its address before, maybe when the stack was read */
+    bool doubtful; /* of a closure: it may have the name that another one was given */
+    bool sure;     /* of a closure: its code was known before, at whatever address */
+    bool xs;       /* of a sub: it is written in C */
     bool
         closure; /* of a sub: it has none but where its code begins, as all subs of that code that have none */
     bool of_text;     /* of a sub like that: its code is a string that was evaluated */

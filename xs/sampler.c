@@ -26,6 +26,10 @@ struct sirius_sampler {
     sirius_snapshot *snapshot;
     sirius_reading read;
     sirius_calls stacks[2];
+    struct {
+        sirius_callframe frames[SIRIUS_FRAMES_MAX]; /* outermost first */
+        int n, of;                                  /* so many of those of that stack */
+    } first;                                        /* what was certain of the first stack of a sample */
     const CV *below; /* where the sub that is left out with all outside of it was last */
     sr_buffer label;
 };
@@ -140,18 +144,54 @@ static void reverse(AV *list)
     }
 }
 
+/* NULL: not even whether it is within the sub `below` is certain */
 static AV *labels(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below, bool has_leaf, SV *leaf)
 {
     AV *list = newAV();
     bool inside = add_frames(aTHX_ s, j, below, list);
-    if (below && !inside && !s->read.now->more) /* of the server: it is not in the application */
+    if (below && !inside && !s->read.now->more) { /* of the server: it is not in the application */
         av_clear(list);
+        if (!j->whole) {
+            SvREFCNT_dec((SV *)list);
+            return NULL;
+        }
+    }
     reverse(list);
     if (av_len(list) >= 0 && has_leaf)
         av_push(list, SvREFCNT_inc(leaf));
-    if (!j->whole && (av_len(list) >= 0 || inside))
+    if (!j->whole)
         av_push(list, newSVpvs("(moved)"));
     return list;
+}
+
+/* --- what was certain first --- */
+
+/*
+ * A stack that is read again is one of another moment: by that, code that is over soon would be seen too rarely. So it has to go on from
+ * what was certain of the first one, of which these are the labels; else they are what is shown. NULL: nothing was.
+ */
+static AV *keep(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below)
+{
+    const sirius_calls *c = s->read.now;
+    AV *list = j->from < 0 ? NULL : labels(aTHX_ s, j, below, false, NULL);
+    if (list) {
+        sv_2mortal((SV *)list);
+        s->first.n = 0;
+        s->first.of = c->n;
+        for (int i = c->n - 1; i >= j->from; i--)
+            s->first.frames[s->first.n++] = c->frames[i];
+    }
+    return list;
+}
+
+/* Whether the last stack has what was certain of the first one, and as many frames */
+static bool goes_on(const sirius_sampler *s)
+{
+    const sirius_calls *c = s->read.now;
+    int i = 0;
+    while (i < s->first.n && i < c->n && sirius_frame_is(&s->first.frames[i], &c->frames[c->n - 1 - i]))
+        i++;
+    return i == s->first.n && c->n >= s->first.of;
 }
 
 /* --- reading --- */
@@ -179,12 +219,12 @@ static void leave_out(pTHX_ sirius_sampler *s, sirius_calls *c, SV *below)
 }
 
 /* Tries once. 1: all of it is certain; 0: *j says how much, or nothing if from is -1; -1 with errno: not readable */
-static int try(pTHX_ sirius_sampler *s, SV *below, sirius_judgement *j, SV *leaf, bool *has_leaf)
+static int try(pTHX_ sirius_sampler *s, bool again, SV *below, sirius_judgement *j, SV *leaf, bool *has_leaf)
 {
     sirius_calls *spare = s->read.last;
     j->from = -1;
     *has_leaf = false;
-    sirius_known_begin(aTHX_ s->read.known);
+    sirius_known_begin(aTHX_ s->read.known, again);
     sirius_callsites_begin(s->read.sites);
     if (!sirius_snapshot_take(aTHX_ s->snapshot, spare)) {
         s->read.has_last = false;
@@ -209,8 +249,8 @@ static int try(pTHX_ sirius_sampler *s, SV *below, sirius_judgement *j, SV *leaf
     }
     s->read.has_last = true;
     if (!sirius_known_same(aTHX_ s->read.known) || j->fresh) {
-        j->from = -1;
-        return 0;
+        sirius_judge_steady(aTHX_ & s->read, j);
+        *has_leaf = false;
     }
     return j->whole;
 }
@@ -232,6 +272,7 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
 {
     sirius_judgement j = {.from = -1};
     SV *leaf = sv_2mortal(newSVpvs(""));
+    AV *kept = NULL;
     bool has_leaf = false, done = false;
     int good = 0, err = 0;
     int64_t cpu_until = sr_clock_thread_cpu() + CPU_MAX_NS, until = sr_clock_monotonic() + WALL_MAX_NS;
@@ -241,9 +282,12 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
         if (i && (sr_clock_thread_cpu() >= cpu_until || sr_clock_monotonic() >= until))
             break;
         char before = to->state;
-        good = try(aTHX_ s, below, &j, leaf, &has_leaf);
+        good = try(aTHX_ s, i > 0, below, &j, leaf, &has_leaf);
         err = good < 0 ? errno : 0;
         to->state = state_of(s);
+        if (good == 0 && !kept)
+            kept = keep(aTHX_ s, &j, below);
+        good = good == 1 && kept && !goes_on(s) ? 0 : good;
         done = good == 1 && to->state == before;
     }
     to->moved = good != 1;
@@ -253,10 +297,11 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
         errno = err;
         return false;
     }
-    /* from < 0: what was looked up had changed each time */
-    to->labels = j.from < 0 ? newAV() : labels(aTHX_ s, &j, below, has_leaf, leaf);
-    if (j.from < 0)
+    to->labels = good == 1 ? labels(aTHX_ s, &j, below, has_leaf, leaf) : (AV *)SvREFCNT_inc((SV *)kept);
+    if (!to->labels) {
+        to->labels = newAV();
         av_push(to->labels, newSVpvs("(moved)"));
+    }
     return true;
 }
 

@@ -36,6 +36,7 @@ struct sirius_snapshot {
     int64_t usual; /* ns that a copy takes when nothing interrupts it, about; 0: unknown */
 
     /* what was read last */
+    U32 next_seq;
     char before[POINT_MAX], after[POINT_MAX];
     PERL_SI infos[LEVELS_MAX];
     PERL_CONTEXT contexts[CONTEXTS_MAX + ROOM * LEVELS_MAX];
@@ -159,13 +160,14 @@ static sirius_piece contexts_of(const level *l, I32 from, I32 to, PERL_CONTEXT *
  */
 static bool copy(pTHX_ sirius_snapshot *s)
 {
-    sirius_piece pieces[2 * LEVELS_MAX + 2 * AGAIN + 3];
+    sirius_piece pieces[2 * LEVELS_MAX + 2 * AGAIN + 4];
     size_t n = 0;
     PERL_CONTEXT *to = s->contexts;
     const level *l = &s->levels[0];
     const void *members = (const void *)((uintptr_t)s->members + s->target.away);
     I32 outer = inner_of(l);
     PERL_UNUSED_CONTEXT;
+    pieces[n++] = (sirius_piece){&s->next_seq, SIRIUS_THERE(&s->target, PL_cop_seqmax), sizeof s->next_seq};
     for (int i = 0; i < s->n; i++)
         to += s->levels[i].n;
     for (int i = s->n - 1; i > 0; i--) {
@@ -217,6 +219,12 @@ static void find_top(pTHX_ sirius_snapshot *s)
 }
 
 /* --- frames --- */
+
+bool sirius_frame_is(const sirius_callframe *a, const sirius_callframe *b)
+{
+    return a->call == b->call && a->level == b->level && a->sub == b->sub && a->called_at == b->called_at &&
+           a->retop == b->retop;
+}
 
 static const PAD *caller_of(const PERL_CONTEXT *cx)
 {
@@ -375,6 +383,7 @@ bool sirius_snapshot_take(pTHX_ sirius_snapshot *s, sirius_calls *c)
         find_top(aTHX_ s);
         if (found(aTHX_ s)) {
             add_all(s, c);
+            c->next_seq = s->next_seq;
             c->before = point_of(aTHX_ s, s->before);
             c->after = point_of(aTHX_ s, s->after);
             return true;

@@ -43,12 +43,16 @@ typedef struct sirius_callframe { /* a frame of the stack */
     const PAD *caller; /* the variables of the caller; NULL: unknown */
 } sirius_callframe;
 
+/* Whether they are of the same call, as far as it shows */
+bool sirius_frame_is(const sirius_callframe *a, const sirius_callframe *b);
+
 enum { SIRIUS_FRAMES_MAX = 400 };
 
 typedef struct sirius_calls {
     sirius_callframe frames[SIRIUS_FRAMES_MAX]; /* innermost first; those that do not fit are further out */
     int n;
     bool more;
+    U32 next_seq; /* statements that were compiled later have no lower number */
     sirius_point before, after;
 } sirius_calls;
 

@@ -336,6 +336,49 @@ CODE
         or diag explain \%seen;
 };
 
+# The line that is compiled changes while the stack is read
+subtest 'code that is compiled' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; use strict; my $text = join "\n", map {"my \$n$_ = $_;"} 1 .. 2000; outer() while 1;
+sub outer { eval $text; 1 }
+CODE
+    my %seen;
+    my $until = time + 150;
+    while ( ( $seen{all} // 0 ) < 1000 && time < $until ) {
+        sleep 0.0005 + rand 0.001;
+        my ( $labels, undef, $moved ) = $sampler->stack or next;
+        $seen{all}++;
+        $seen{ $moved ? @$labels == 1 ? 'nothing' : 'moved' : "@$labels[ 1 .. $#$labels ]" }++;
+    }
+    ended($pid);
+    cmp_ok $seen{'Shop::outer s:2 (eval)'} // 0, '>=', 800, 'is that of an eval' or diag explain \%seen;
+};
+
+# Code of a string is gone before all of its stack is known; what runs then was seen nearly twice as often as it does.
+subtest 'code that runs once is seen as often as other code' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; use strict; outer() while 1;
+sub outer { once(); often(); 1 }
+sub once { eval 'in_it(); 1'; 1 }
+sub often { in_it(); 1 }
+sub in_it { my $n = 0; $n += $_ for 1 .. 1500; $n }
+CODE
+    my ( %seen, $all );
+    my $until = time + 150;
+    do {    # a minute may be a bad one
+        ( $all, %seen ) = 0;
+        while ( $all < 2000 && time < $until ) {
+            sleep 0.0003 + rand 0.0004;
+            my ($labels) = $sampler->stack or next;
+            $seen{$1}++, $all++ if "@$labels" =~ /Shop::(once|often)/;
+        }
+    } while ( time < $until && ( $seen{once} // 0 ) < 0.45 * $all );
+    ended($pid);
+    cmp_ok $seen{once} // 0, '>=', 0.45 * $all, "once, of $all";
+};
+
 subtest 'a stopped process' => sub {
     my $sampler = sampler_of( my $pid = perl_of('1 while 1') );
     ok until_true( 20, sub { ( ( $sampler->stack )[1] // '' ) eq 'R' } ), 'it runs';
