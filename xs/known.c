@@ -1,5 +1,6 @@
 #include "known.h"
 
+#include "given.h"
 #include "identity.h"
 
 #include <stdlib.h>
@@ -8,9 +9,7 @@
 enum {
     ENTRIES_MAX = 50000, /* then all is forgotten */
     PENDING_MAX = 1500,
-    SURE_TIMES = 16, /* that closures of a code had a name, and no other one, */
-    DOUBT = 2,       /* less these for each time that it looked like another one */
-    YOUNG = 12,      /* samples: names that are given in turn change at an address meanwhile */
+    YOUNG = 12, /* samples: names that are given in turn change at an address meanwhile */
 };
 
 typedef struct entry {
@@ -31,11 +30,10 @@ typedef struct entry {
 
 struct sirius_known {
     sirius_target target;
-    HV *entries;       /* by address, depth and kind: each value has an entry as its bytes */
-    HV *names;         /* that closures were given, by their code: each value has a given_name as its bytes */
-    U32 anonymous;     /* the hash of __ANON__; 0: unknown */
-    U32 round, sample; /* a sample has one or more of them */
-    bool mixed;        /* what was told of a sub since the last begin is of one code and of another */
+    HV *entries;         /* by address, depth and kind: each value has an entry as its bytes */
+    sirius_given *given; /* the names of closures */
+    U32 round, sample;   /* a sample has one or more of them */
+    bool mixed;          /* what was told of a sub since the last begin is of one code and of another */
     sr_buffer text;
     SV *pending[PENDING_MAX]; /* what was asked for since the last begin */
     size_t n;
@@ -79,66 +77,6 @@ static SV **code_of(pTHX_ const sirius_known *k, const entry *e, bool make)
     return found || !make ? found : hv_store(k->entries, (char *)&code, sizeof code, newSVpvs(""), 0);
 }
 
-/*
- * The name that closures of a code have, as by Sub::Util::set_subname, which may be another one for each: then the code does not tell
- * which one was there when the stack was read, only that it was this code.
- */
-typedef struct given_name {
-    const void *package;
-    U32 hash;
-    U32 times;  /* samples in which it was there all the time while a stack was read */
-    U32 sample; /* the last of them: rounds of one may be in step with what gives the names */
-    bool several;
-    bool fleeting; /* one was at the address of an earlier one */
-    size_t len;
-    char text[];
-} given_name;
-
-/* NULL: none is known. Before it is given a name, a closure is __ANON__: that is another matter. */
-static given_name *given_name_of(pTHX_ sirius_known *k, const entry *e, bool make)
-{
-    const sirius_members *m = &e->is.members;
-    struct {
-        const void *root;
-        U32 seq, anonymous;
-    } key = {m->part[SIRIUS_SUB_ROOT], m->number[SIRIUS_SUB_SEQ], m->number[SIRIUS_SUB_HASH] == k->anonymous};
-    SV **found = hv_fetch(k->names, (char *)&key, sizeof key, 0);
-    if (!found && make) {
-        given_name first = {m->part[SIRIUS_SUB_PACKAGE], m->number[SIRIUS_SUB_HASH], .len = e->finding.len};
-        SV *sv = newSVpvn((char *)&first, sizeof first);
-        sv_catpvn(sv, e->text, e->finding.len);
-        found = hv_store(k->names, (char *)&key, sizeof key, sv, 0);
-    }
-    return found ? (given_name *)SvPVX(*found) : NULL;
-}
-
-static bool is_name(const given_name *name, const entry *e)
-{
-    return name->hash == e->is.members.number[SIRIUS_SUB_HASH] &&
-           name->package == e->is.members.part[SIRIUS_SUB_PACKAGE];
-}
-
-/*
- * What was just read at an address may have had another name when the stack was read. Where closures of its code come and go, no name
- * counts if there are several. Else it is certain once it was seen often; NULL: it is not, or there is none.
- */
-static const given_name *judge_name(pTHX_ sirius_known *k, entry *e, const entry *old)
-{
-    given_name *name = sirius_identity_has_name(&e->is) ? given_name_of(aTHX_ k, e, false) : NULL;
-    if (!name)
-        return NULL;
-    name->fleeting =
-        name->fleeting || (e->changes && old->finding.root == e->is.members.part[SIRIUS_SUB_ROOT]);
-    if (name->several && (name->fleeting || e->changes)) {
-        sirius_identity_drop_name(&e->is);
-        return NULL;
-    }
-    e->several = name->several;
-    if (!is_name(name, e)) /* or it was read while it was given */
-        name->times -= name->times < DOUBT ? name->times : DOUBT;
-    return !name->several && name->times >= SURE_TIMES ? name : NULL;
-}
-
 static void put(pTHX_ SV *to, const entry *e, const char *text)
 {
     size_t len = e->finding.len;
@@ -163,22 +101,32 @@ static bool same_code(const entry *a, const entry *b)
     return a->is.kind != SIRIUS_KIND_SUB || (a->finding.root && a->finding.root == b->finding.root);
 }
 
-/* What was looked up may be the name of another one by now. */
-static void use_name(sirius_known *k, entry *e, const given_name *name)
+static sirius_given_verdict judge_name(pTHX_ sirius_known *k, entry *e, const entry *old)
 {
-    if (sirius_identity_has_name(&e->is) && e->finding.closure)
-        k->anonymous = e->is.members.number[SIRIUS_SUB_HASH];
-    if (!name || e->finding.closure)
-        return;
-    sr_buffer_reset(&k->text);
-    e->finding.found = sr_buffer_add(&k->text, name->text, name->len);
-    e->finding.len = e->finding.found ? name->len : 0;
+    sirius_given_verdict given = {.sure = false};
+    if (e->is.kind == SIRIUS_KIND_SUB)
+        given = sirius_given_judge(aTHX_ k->given, &e->is, e->changes,
+                                   old && old->finding.root == e->is.members.part[SIRIUS_SUB_ROOT]);
+    e->several = given.several;
+    return given;
 }
 
-static bool has_name(const entry *e, const given_name *name)
+/* What was looked up may be the name of another one by now. */
+static void use_name(sirius_known *k, entry *e, const sirius_given_verdict *given)
 {
-    return name && e->finding.found && e->finding.len == name->len &&
-           memcmp(e->text, name->text, name->len) == 0;
+    if (sirius_identity_has_name(&e->is) && e->finding.closure)
+        sirius_given_anonymous(k->given, &e->is);
+    if (!given->sure || e->finding.closure)
+        return;
+    sr_buffer_reset(&k->text);
+    e->finding.found = sr_buffer_add(&k->text, given->name.at, given->name.len);
+    e->finding.len = e->finding.found ? given->name.len : 0;
+}
+
+static bool has_name(const entry *e, const sirius_given_verdict *given)
+{
+    return given->sure && e->finding.found && e->finding.len == given->name.len &&
+           memcmp(e->text, given->name.at, given->name.len) == 0;
 }
 
 /* The entry, asked for in this round, and read in it if `again`; NULL: there is nothing */
@@ -201,7 +149,7 @@ static entry *get(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
         if (!sirius_identity_read(k->target.pid, kind, at, depth, &r, &e.is))
             return NULL;
         e.changes = old && (old->changes || old->stale || !sirius_identity_same(&e.is, &old->is));
-        const given_name *name = kind == SIRIUS_KIND_SUB ? judge_name(aTHX_ k, &e, old) : NULL;
+        sirius_given_verdict given = judge_name(aTHX_ k, &e, old);
         if (!old || old->stale || !sirius_identity_same(&e.is, &old->is)) {
             SV **code = kind == SIRIUS_KIND_SUB ? code_of(aTHX_ k, &e, false) : NULL;
             if (code) {
@@ -210,7 +158,7 @@ static entry *get(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
                 e.sure = !e.several;
             } else {
                 look_up(aTHX_ k, &r, &e);
-                use_name(k, &e, name);
+                use_name(k, &e, &given);
             }
             k->mixed = k->mixed || (old && old->round == k->round && !same_code(&e, old));
             if (!found)
@@ -221,7 +169,7 @@ static entry *get(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
         }
         entry *now = entry_of(*found);
         if (sirius_identity_has_name(&now->is) && !now->finding.closure)
-            now->sure = has_name(now, name);
+            now->sure = has_name(now, &given);
         now->read = k->round;
     }
     entry *e = entry_of(*found);
@@ -322,18 +270,6 @@ static void learn(pTHX_ sirius_known *k, entry *e)
         put(aTHX_ * code, e, e->text);
 }
 
-/* The same for the name that it was given. */
-static void learn_name(pTHX_ sirius_known *k, const entry *e)
-{
-    given_name *name = given_name_of(aTHX_ k, e, true);
-    if (!name)
-        return;
-    name->several = name->several || !is_name(name, e);
-    if (name->sample != k->sample && is_name(name, e))
-        name->times++;
-    name->sample = k->sample;
-}
-
 bool sirius_known_same(pTHX_ sirius_known *k)
 {
     size_t n = 0;
@@ -353,7 +289,7 @@ bool sirius_known_same(pTHX_ sirius_known *k)
             learn(aTHX_ k, e);
         if (!e->stale && sirius_identity_has_name(&e->is) && e->finding.found &&
             (e->changes || e->finding.fresh))
-            learn_name(aTHX_ k, e);
+            sirius_given_learn(aTHX_ k->given, &e->is, sr_bytes_of(e->text, e->finding.len), k->sample);
     }
     return same;
 }
@@ -375,8 +311,7 @@ void sirius_known_begin(pTHX_ sirius_known *k, bool again)
     k->sample += !again;
     if (HvUSEDKEYS(k->entries) > ENTRIES_MAX)
         hv_clear(k->entries);
-    if (HvUSEDKEYS(k->names) > ENTRIES_MAX)
-        hv_clear(k->names);
+    sirius_given_forget(aTHX_ k->given, ENTRIES_MAX);
 }
 
 sirius_known *sirius_known_new(pTHX_ const sirius_target *t)
@@ -386,11 +321,11 @@ sirius_known *sirius_known_new(pTHX_ const sirius_target *t)
         return NULL;
     k->target = *t;
     k->entries = newHV();
-    k->names = newHV();
+    k->given = sirius_given_new(aTHX);
     sr_buffer_init(&k->text);
     k->raws = calloc(PENDING_MAX, sizeof *k->raws);
     k->pieces = calloc((size_t)SIRIUS_IDENTITY_PIECES * PENDING_MAX, sizeof *k->pieces);
-    if (k->raws && k->pieces)
+    if (k->given && k->raws && k->pieces)
         return k;
     sirius_known_free(aTHX_ k);
     return NULL;
@@ -399,7 +334,7 @@ sirius_known *sirius_known_new(pTHX_ const sirius_target *t)
 void sirius_known_free(pTHX_ sirius_known *k)
 {
     SvREFCNT_dec((SV *)k->entries);
-    SvREFCNT_dec((SV *)k->names);
+    sirius_given_free(aTHX_ k->given);
     sr_buffer_free(&k->text);
     free(k->raws);
     free(k->pieces);

@@ -240,6 +240,7 @@ my %ELSEWHERE = (
     'xs/file.c' => 'http/sendfile psgi/body',
     'xs/forwarded.c' => 'proxy/forwarded',
     'xs/judge.c' => 'unit/sampler',
+    'xs/given.c' => 'unit/sampler',
     'xs/known.c' => 'unit/sampler',
     'xs/lazy.c' => 'psgi/looking',
     'xs/callsite.c' => 'unit/sampler',

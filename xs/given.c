@@ -1,0 +1,110 @@
+#include "given.h"
+
+#include <stdlib.h>
+
+enum {
+    SURE_TIMES = 16, /* that closures of a code had a name, and no other one, */
+    DOUBT = 2,       /* less these for each time that it looked like another one */
+};
+
+typedef struct given_name {
+    const void *package;
+    U32 hash;
+    U32 times;  /* samples in which it was there */
+    U32 sample; /* the last of them: stacks of one may be in step with what gives the names */
+    bool several;
+    bool fleeting; /* one was at the address of an earlier one */
+    size_t len;
+    char text[];
+} given_name;
+
+struct sirius_given {
+    HV *by_code;   /* each value has a given_name as its bytes */
+    U32 anonymous; /* the hash of __ANON__; 0: unknown */
+};
+
+static given_name *name_in(SV *sv)
+{
+    return (given_name *)SvPVX(sv);
+}
+
+/* NULL: none is known, and none is to be made. */
+static given_name *find(pTHX_ sirius_given *g, const sirius_identity *is, const sr_bytes *make)
+{
+    const sirius_members *m = &is->members;
+    struct {
+        const void *root;
+        U32 seq, anonymous;
+    } key = {m->part[SIRIUS_SUB_ROOT], m->number[SIRIUS_SUB_SEQ], m->number[SIRIUS_SUB_HASH] == g->anonymous};
+    SV **found = hv_fetch(g->by_code, (char *)&key, sizeof key, 0);
+    if (!found && make) {
+        given_name first = {m->part[SIRIUS_SUB_PACKAGE], m->number[SIRIUS_SUB_HASH], .len = make->len};
+        SV *sv = newSVpvn((char *)&first, sizeof first);
+        sv_catpvn(sv, make->at, make->len);
+        found = hv_store(g->by_code, (char *)&key, sizeof key, sv, 0);
+    }
+    return found ? name_in(*found) : NULL;
+}
+
+static bool is_that(const given_name *name, const sirius_identity *is)
+{
+    return name->hash == is->members.number[SIRIUS_SUB_HASH] &&
+           name->package == is->members.part[SIRIUS_SUB_PACKAGE];
+}
+
+void sirius_given_anonymous(sirius_given *g, const sirius_identity *is)
+{
+    g->anonymous = is->members.number[SIRIUS_SUB_HASH];
+}
+
+sirius_given_verdict sirius_given_judge(pTHX_ sirius_given *g, sirius_identity *is, bool changes, bool again)
+{
+    sirius_given_verdict v = {.sure = false};
+    given_name *name = sirius_identity_has_name(is) ? find(aTHX_ g, is, NULL) : NULL;
+    if (!name)
+        return v;
+    name->fleeting = name->fleeting || (changes && again);
+    if (name->several && (name->fleeting || changes)) {
+        sirius_identity_drop_name(is);
+        return v;
+    }
+    if (!is_that(name, is)) /* or it was read while it was given */
+        name->times -= name->times < DOUBT ? name->times : DOUBT;
+    v.several = name->several;
+    v.sure = !name->several && name->times >= SURE_TIMES;
+    v.name = sr_bytes_of(name->text, name->len);
+    return v;
+}
+
+void sirius_given_learn(pTHX_ sirius_given *g, const sirius_identity *is, sr_bytes text, U32 sample)
+{
+    given_name *name = find(aTHX_ g, is, &text);
+    if (!name)
+        return;
+    name->several = name->several || !is_that(name, is);
+    if (name->sample != sample && is_that(name, is))
+        name->times++;
+    name->sample = sample;
+}
+
+void sirius_given_forget(pTHX_ sirius_given *g, U32 most)
+{
+    if (HvUSEDKEYS(g->by_code) > most)
+        hv_clear(g->by_code);
+}
+
+sirius_given *sirius_given_new(pTHX)
+{
+    sirius_given *g = calloc(1, sizeof *g);
+    if (g)
+        g->by_code = newHV();
+    return g;
+}
+
+void sirius_given_free(pTHX_ sirius_given *g)
+{
+    if (!g)
+        return;
+    SvREFCNT_dec((SV *)g->by_code);
+    free(g);
+}
