@@ -148,7 +148,7 @@ static bool leads_to(sirius_kind kind, const sirius_raw *r, I32 depth, const voi
 {
     if (kind == SIRIUS_KIND_SUB) {
         more[BODY] = r->sub.head.sv_any;
-        return SvTYPE(&r->sub.head) == SVt_PVCV && more[BODY];
+        return (SvTYPE(&r->sub.head) == SVt_PVCV || SvTYPE(&r->sub.head) == SVt_PVFM) && more[BODY];
     }
     if (kind == SIRIUS_KIND_PAD) {
         uintptr_t pads = (uintptr_t)pads_of(&r->pad.list);
@@ -227,6 +227,11 @@ bool sirius_identity_has_name(const sirius_identity *is)
 {
     return is->kind == SIRIUS_KIND_SUB && is->more[TEXT] && !is->by_code &&
            (is->members.number[SIRIUS_SUB_FLAGS] & CVf_CLONED);
+}
+
+bool sirius_identity_is_given(const sirius_identity *is)
+{
+    return is->kind == SIRIUS_KIND_SUB && is->more[GLOB] && !is->by_code;
 }
 
 bool sirius_identity_still(const sirius_identity *is, const sirius_raw *r)

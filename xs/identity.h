@@ -57,6 +57,9 @@ bool sirius_identity_still(const sirius_identity *is, const sirius_raw *r);
 
 bool sirius_identity_same(const sirius_identity *a, const sirius_identity *b);
 
+/* Whether it is a sub whose name may be another one soon, be it a closure or not. */
+bool sirius_identity_is_given(const sirius_identity *is);
+
 /* Whether it is a closure whose name, be it __ANON__, counts; from now on only its code does. */
 bool sirius_identity_has_name(const sirius_identity *is);
 void sirius_identity_drop_name(sirius_identity *is);

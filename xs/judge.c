@@ -113,6 +113,17 @@ static bool runs_in(pTHX_ sirius_reading *r, const sirius_point *p, const CV *su
            (!sirius_known_sub(aTHX_ r->known, sub).reused || belongs(aTHX_ r, other->statement, sub) > 0);
 }
 
+/* Whether a statement may be one of the text that was evaluated there, or a file: when that begins and ends, it is one of its caller. */
+static bool is_of_text(pTHX_ sirius_reading *r, const COP *statement, const COP *called_at)
+{
+#if PERL_VERSION >= 26
+    const OP *its = sirius_known_statement(aTHX_ r->known, statement).eval;
+    return its && its != sirius_known_statement(aTHX_ r->known, called_at).eval;
+#else
+    return !sirius_known_statement(aTHX_ r->known, statement).root && statement != called_at;
+#endif
+}
+
 /*
  * What runs, as *p has it. For some nanoseconds at the begin and the end of a call, context, variables and statement are not of
  * the same sub; and while a closure is made, its variables are in use.
@@ -131,7 +142,8 @@ static bool judge_statement(pTHX_ sirius_reading *r, const sirius_point *p, siri
     }
     const sirius_callframe *f = &c->frames[first];
     if (is_eval(f)) { /* its variables change while it is compiled */
-        if (in_sub || c->before.statement != c->after.statement || c->before.variables != c->after.variables)
+        if (!is_of_text(aTHX_ r, p->statement, f->called_at) || c->before.statement != c->after.statement ||
+            c->before.variables != c->after.variables)
             *j = (sirius_judgement){.from = from};
         return true;
     }
@@ -223,7 +235,7 @@ static bool is_fresh(pTHX_ sirius_reading *r, int i, const COP *at)
     bool goes = !existed && (sub.of_text || statement.reused);
     if (sub.found && !goes && !new)
         sirius_known_trust(aTHX_ r->known, f->sub);
-    return fresh && (goes || !sub.found || sub.doubtful || (sub.reused && !sub.sure && !existed));
+    return fresh && (goes || !sub.found || sub.given || (sub.reused && !sub.sure && !existed));
 }
 
 static void look_up(pTHX_ sirius_reading *r, sirius_judgement *j)

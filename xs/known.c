@@ -21,10 +21,13 @@ typedef struct entry {
         changes; /* its address is used again and again, as those of closures: it is read before each use as well */
     bool sure;    /* of a sub: its name was known before, by its code */
     bool several; /* of a closure whose name counts: its code has several */
-    U32 trusted;  /* the last round in which the stack has shown that it was this one */
+    U32 by_code; /* the last round in which it was told by its code, as it had been given its name just before */
+    U32 trusted; /* the last round in which the stack has shown that it was this one */
     sirius_identity is;
     sirius_callee callee;
     sirius_finding finding; /* its text is behind it */
+    sirius_finding
+        code; /* of a closure that was given a name: without that. Its text is behind the other one */
     char text[];
 } entry;
 
@@ -79,7 +82,7 @@ static SV **code_of(pTHX_ const sirius_known *k, const entry *e, bool make)
 
 static void put(pTHX_ SV *to, const entry *e, const char *text)
 {
-    size_t len = e->finding.len;
+    size_t len = e->finding.len + e->code.len;
     memcpy(SvGROW(to, sizeof *e + len + 1), e, sizeof *e);
     memcpy(entry_of(to)->text, len ? text : "", len);
 }
@@ -123,6 +126,15 @@ static void use_name(sirius_known *k, entry *e, const sirius_given_verdict *give
     e->finding.len = e->finding.found ? given->name.len : 0;
 }
 
+/* What it is called if its name does not count, with the text behind that one in k->text */
+static void add_code(pTHX_ sirius_known *k, const sirius_raw *r, entry *e)
+{
+    if (!sirius_identity_is_given(&e->is) || e->finding.closure)
+        return;
+    sirius_lookup_sub(aTHX_ k->target.pid, &k->text, r, true, &e->code);
+    e->code.len = e->code.found ? sr_buffer_len(&k->text) - e->finding.len : 0;
+}
+
 static bool has_name(const entry *e, const sirius_given_verdict *given)
 {
     return given->sure && e->finding.found && e->finding.len == given->name.len &&
@@ -159,6 +171,7 @@ static entry *get(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
             } else {
                 look_up(aTHX_ k, &r, &e);
                 use_name(k, &e, &given);
+                add_code(aTHX_ k, &r, &e);
             }
             k->mixed = k->mixed || (old && old->round == k->round && !same_code(&e, old));
             if (!found)
@@ -187,20 +200,36 @@ static entry *ask(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
     return get(aTHX_ k, kind, at, depth, false);
 }
 
-/* A closure may have another name than its code is known for, or than the one that was at its address when the stack was read. */
+/* perl takes it out of its glob before it runs: that does not mean that it was given its name. */
+static bool is_begin(const entry *e)
+{
+    static const char name[] = "::BEGIN";
+    size_t len = e->finding.len, its = sizeof name - 1;
+    return len >= its && memcmp(e->text + len - its, name, its) == 0;
+}
+
+static bool is_given(const entry *e)
+{
+    return sirius_identity_is_given(&e->is) && !e->finding.closure && !e->sure && !is_begin(e);
+}
+
+/*
+ * A sub that was given its name may have another one than it had when the stack was read, or than its code is known for. Until that is
+ * out, it is called by its code.
+ */
 static bool is_doubtful(const sirius_known *k, const entry *e)
 {
-    return sirius_identity_has_name(&e->is) && !e->finding.closure && !e->sure &&
-           (e->changes || k->sample - e->since < YOUNG);
+    bool young = k->sample - e->since < YOUNG || (e->several && e->finding.fresh);
+    return is_given(e) && (e->changes || (young && sirius_identity_has_name(&e->is)));
 }
 
 /* Whether it counts though it is not there any more */
 static bool is_trusted(const sirius_known *k, const entry *e)
 {
-    return e->is.kind == SIRIUS_KIND_PAD || (e->sure && e->trusted == k->round);
+    return e->is.kind == SIRIUS_KIND_PAD || ((e->sure || e->by_code == k->round) && e->trusted == k->round);
 }
 
-static sirius_finding finding_of(const sirius_known *k, const entry *e)
+static sirius_finding finding_of(const sirius_known *k, entry *e)
 {
     sirius_finding f;
     memset(&f, 0, sizeof f);
@@ -208,9 +237,15 @@ static sirius_finding finding_of(const sirius_known *k, const entry *e)
         return f;
     f = e->finding;
     f.text = e->text;
-    f.doubtful = is_doubtful(k, e) || (e->several && f.fresh);
-    f.fresh = f.fresh || f.doubtful;
-    f.reused = e->changes || f.doubtful;
+    if (is_doubtful(k, e)) {
+        e->by_code = k->round;
+        f = e->code;
+        f.text = e->text + e->finding.len;
+        f.there = true;
+        f.fresh = e->finding.fresh;
+    }
+    f.given = is_given(e) && !f.closure;
+    f.reused = e->changes;
     f.stale = k->mixed || (e->stale && !is_trusted(k, e));
     f.sure = e->sure;
     f.seq = e->is.kind == SIRIUS_KIND_STATEMENT ? e->is.members.number[SIRIUS_STATEMENT_SEQ] : 0;

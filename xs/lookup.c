@@ -93,8 +93,8 @@ void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, bo
     f->of_text = starts_with(text, name, "[(eval)");
 }
 
-/* Up the tree of operations: the last of several knows the one above them */
-static const OP *root_of(pid_t pid, const COP *statement)
+/* Up the tree of operations: the last of several knows the one above them. NULL: it is unknown. *type: of operation */
+static const OP *root_of(pid_t pid, const COP *statement, unsigned *type)
 {
 #if PERL_VERSION >= 26
     const OP *at = statement->op_sibparent;
@@ -102,21 +102,26 @@ static const OP *root_of(pid_t pid, const COP *statement)
         OP op;
         if (!sirius_remote_copy(pid, &op, at, sizeof op))
             return NULL;
+        *type = op.op_type;
         if (!op.op_sibparent)
-            return op.op_type == OP_LEAVESUB || op.op_type == OP_LEAVESUBLV ? at : NULL;
+            return at;
         at = op.op_sibparent;
     }
 #else
-    (void)pid, (void)statement;
+    (void)pid, (void)statement, (void)type;
 #endif
     return NULL;
 }
 
 void sirius_lookup_statement(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f)
 {
+    unsigned type = OP_NULL;
     f->found = add_place(aTHX_ pid, text, &r->statement);
-    if (f->found)
-        f->root = root_of(pid, &r->statement);
+    const OP *root = f->found ? root_of(pid, &r->statement, &type) : NULL;
+    if (type == OP_LEAVESUB || type == OP_LEAVESUBLV)
+        f->root = root;
+    else if (type == OP_LEAVEEVAL)
+        f->eval = root;
 }
 
 /* Whether perl spends its own time in it: system calls, regular expressions, sort ... */

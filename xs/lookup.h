@@ -13,14 +13,14 @@ typedef enum sirius_leaf {
 } sirius_leaf;
 
 typedef struct sirius_finding {
-    bool there;    /* false: there is nothing of that kind at this address */
-    bool found;    /* it has a name */
-    bool fresh;    /* it was looked up since sirius_known_begin */
-    bool stale;    /* sirius_known_same has found that it is not what it was */
-    bool reused;   /* something else was at its address before, maybe when the stack was read */
-    bool doubtful; /* of a closure: it may have the name that another one was given */
-    bool sure;     /* of a closure: its code was known before, at whatever address */
-    bool xs;       /* of a sub: it is written in C */
+    bool there;  /* false: there is nothing of that kind at this address */
+    bool found;  /* it has a name */
+    bool fresh;  /* it was looked up since sirius_known_begin */
+    bool stale;  /* sirius_known_same has found that it is not what it was */
+    bool reused; /* something else was at its address before, maybe when the stack was read */
+    bool given;  /* of a sub: its name may be another one soon */
+    bool sure;   /* of a closure: its code was known before, at whatever address */
+    bool xs;     /* of a sub: it is written in C */
     bool
         closure; /* of a sub: it has none but where its code begins, as all subs of that code that have none */
     bool of_text;     /* of a sub like that: its code is a string that was evaluated */
@@ -29,6 +29,8 @@ typedef struct sirius_finding {
     const void *at;
     U32 seq;          /* of a statement: its number in the order of compilation */
     const COP *start; /* of a sub: its first statement, if it begins with one */
+    const OP *
+        eval; /* of a statement in code of a string or a file: by which those of the same text belong together */
     const OP *root;   /* of a sub, and of a statement in one: by which they belong together; NULL: unknown */
     const char *text; /* of a sub, its name; of a statement, "FILE:LINE"; of LEAF_PERL, "CORE::match" */
     size_t len;

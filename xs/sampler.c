@@ -28,8 +28,8 @@ struct sirius_sampler {
     sirius_calls stacks[2];
     struct {
         sirius_callframe frames[SIRIUS_FRAMES_MAX]; /* outermost first */
-        int n, of;                                  /* so many of those of that stack */
-    } first;                                        /* what was certain of the first stack of a sample */
+        int n, certain;
+    } first;         /* the first stack of a sample */
     const CV *below; /* where the sub that is left out with all outside of it was last */
     sr_buffer label;
 };
@@ -176,22 +176,27 @@ static AV *keep(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below)
     AV *list = j->from < 0 ? NULL : labels(aTHX_ s, j, below, false, NULL);
     if (list) {
         sv_2mortal((SV *)list);
-        s->first.n = 0;
-        s->first.of = c->n;
-        for (int i = c->n - 1; i >= j->from; i--)
-            s->first.frames[s->first.n++] = c->frames[i];
+        s->first.n = c->n;
+        s->first.certain = c->n - j->from;
+        for (int i = 0; i < c->n; i++)
+            s->first.frames[i] = c->frames[c->n - 1 - i];
     }
     return list;
 }
 
-/* Whether the last stack has what was certain of the first one, and as many frames */
+/* Whether the last stack has all calls of the first one: what was certain, and else maybe other subs, but called at the same places. */
 static bool goes_on(const sirius_sampler *s)
 {
     const sirius_calls *c = s->read.now;
     int i = 0;
-    while (i < s->first.n && i < c->n && sirius_frame_is(&s->first.frames[i], &c->frames[c->n - 1 - i]))
+    while (i < s->first.n && i < c->n) {
+        const sirius_callframe *a = &s->first.frames[i], *b = &c->frames[c->n - 1 - i];
+        if (i < s->first.certain ? !sirius_frame_is(a, b)
+                                 : a->called_at != b->called_at || a->retop != b->retop)
+            return false;
         i++;
-    return i == s->first.n && c->n >= s->first.of;
+    }
+    return i == s->first.n;
 }
 
 /* --- reading --- */

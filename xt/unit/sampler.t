@@ -54,6 +54,16 @@ package Shop; outer();
 sub outer { my $c = 0; 'aaa' =~ /^(?:a(?{ $c++; found() if $c == 2 }))*$/; 1 }
 sub found { my $n = sleep 300; 1 }
 CODE
+    [ 'a format' => <<'CODE', 'Shop::outer s:2', '(format) s:6', 'Shop::text s:3', 'CORE::sleep (C)' ],
+#line 1 "s"
+package Shop; outer();
+sub outer { open STDOUT, '>', '/dev/null'; write; 1 }
+sub text { my $n = sleep 300; 'x' }
+format STDOUT =
+@<<< @<<<
+text(), 1
+.
+CODE
     [ 'a signal handler, a handler of warnings' => <<'CODE', 'Shop::outer s:2', '(signal handler)', 'Shop::handler s:3', '(warn handler)', 'Shop::warned s:4', 'CORE::sleep (C)' ],
 #line 1 "s"
 package Shop; $SIG{USR1} = \&handler; $SIG{__WARN__} = \&warned; outer();
@@ -218,6 +228,48 @@ CODE
         or diag explain \%seen;
 };
 
+# Nothing is made anew there: it is one sub that captures nothing
+subtest 'a sub with names in turn' => sub {
+    for my $n ( 60, 1500 ) {
+        my $sampler = sampler_of( my $pid = perl_of( <<"CODE") );
+#line 1 "s"
+package Shop; use Sub::Util; our \$to; my \$code = sub { no strict 'refs'; &{"in_\$to"}(); 1 }; outer() while 1;
+sub outer { for my \$name (qw(one two)) { \$to = \$name; Sub::Util::set_subname( "Shop::\$name", \$code ); \$code->() } }
+sub in_one { my \$n = 0; \$n += \$_ for 1 .. $n; \$n }
+sub in_two { my \$n = 0; \$n += \$_ for 1 .. $n; \$n }
+CODE
+        my ( $called, %seen ) = until_called( $sampler, $pid );
+        cmp_ok $called, '>=', 1000, "loops of $n: many are whole";
+        is_deeply [ grep {/::one>.*two|::two>.*one/} keys %seen ], [], 'none has its other name'
+            or diag explain \%seen;
+    }
+};
+
+# They were cut until their names had been seen often, which took 16 samples each.
+subtest 'closures that are named for each call, of many codes' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; use Sub::Util;
+eval "sub outer$_ { my \$x = $_; try( sub { \$x++; inner(); 1 } ); 1 } 1" or die for 1 .. 100;
+while (1) { no strict 'refs'; &{ 'outer' . int 1 + rand 100 }() }
+sub try { my $code = shift; Sub::Util::set_subname( 'Shop::try {...} ', $code ); eval { $code->(); 1 } }
+sub inner { my $n = 0; $n += $_ for 1 .. 20_000; $n }
+CODE
+    my ( $all, %seen ) = 0;
+    my $until = time + 60;
+    while ( $all < 1000 && time < $until ) {
+        sleep 0.0005 + rand 0.001;
+        my ( $labels, undef, $moved ) = $sampler->stack or next;
+        next if @$labels < 4 || $labels->[2] !~ /\AShop::try/;
+        $all++;
+        $seen{ $moved ? 'cut' : $labels->[3] =~ s/ .*//r }++;
+    }
+    ended($pid);
+    cmp_ok $seen{cut} // 0, '<', 0.3 * $all, 'few are cut' or diag explain \%seen;
+    is_deeply [ grep { !/\A(?:cut|Shop::__ANON__\[\(eval\):1\]|Shop::try\\x20\{...\}\\x20)\z/ } keys %seen ],
+        [], 'they are called by their code, or by name';
+};
+
 subtest 'a sub that is renamed' => sub {
     my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
 #line 1 "s"
@@ -379,6 +431,45 @@ CODE
     } while ( time < $until && ( $seen{once} // 0 ) < 0.45 * $all );
     ended($pid);
     cmp_ok $seen{once} // 0, '>=', 0.45 * $all, "once, of $all";
+};
+
+# At the address of one is the other when the scope has ended: which of them ran was decided by what ran when it was read again.
+subtest 'two closures that take as long, in one scope' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; outer() while 1;
+sub outer { my $n = 1; my $one = sub { $n++; in_one(); 1 }; $one->(); my $two = sub { $n++; in_two(); 1 }; $two->(); 1 }
+sub in_one { my $n = 0; $n += $_ for 1 .. 500; $n }
+sub in_two { my $n = 0; $n += $_ for 1 .. 500; $n }
+CODE
+    my ( $called, %seen ) = until_called( $sampler, $pid );
+    my ( $one, $two, $cut ) = map {
+        my $of = $_;
+        List::Util::sum0( map { $seen{$_} } grep {/$of\z/} keys %seen )
+    } qw(in_one in_two [(]moved[)]);
+    cmp_ok $one, '<', 0.6 * ( $one + $two + $cut ), "$one and $two, $cut cut";
+};
+
+# The statement that runs is the one of the caller when an eval begins and when it ends.
+subtest 'an eval has no line of its caller' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; my $t = '1'; while (1) {
+    eval $t;
+    eval $t;
+}
+CODE
+    my ( %seen, $n );
+    my $until = time + 60;
+    while ( ( $n // 0 ) < 3000 && time < $until ) {
+        sleep 0.0002 + rand 0.0005;
+        my ($labels) = $sampler->stack or next;
+        $n++;
+        $seen{ $labels->[1] // '' }++;
+    }
+    ended($pid);
+    ok $seen{'(eval)'}, 'it is seen';
+    is_deeply [ grep {/\(eval\) s:/} keys %seen ], [], 'and has no line of its caller' or diag explain \%seen;
 };
 
 subtest 'a stopped process' => sub {

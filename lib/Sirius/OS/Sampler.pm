@@ -116,7 +116,8 @@ and has nothing to do for it. A stack takes 20 to 200 microseconds.
 
 It has subs, the eval of strings, C<require>, blocks of C<sort>, code in regular expressions, and what perl calls by itself: signal
 handlers, overloaded operators, tied variables, C<DESTROY>. A sub without a name has where it begins, as C<main::__ANON__[app.psgi:12]>.
-So have closures that are given different names one after the other, as by L<Sub::Util/set_subname>, once two of the names were seen.
+So have subs that are given their names while the program runs, as by L<Sub::Util/set_subname>: closures until it is known which name
+their code has, for some 16 samples; and those that are given different names one after the other.
 The innermost label may be a sub in C or a function of perl. A sub in C that has called a sub of Perl is not seen. Of a perl with threads,
 the main one is read.
 
