@@ -260,7 +260,7 @@ CODE
     while ( $all < 1000 && time < $until ) {
         sleep 0.0005 + rand 0.001;
         my ( $labels, undef, $moved ) = $sampler->stack or next;
-        next if @$labels < 4 || $labels->[2] !~ /\AShop::try/;
+        next if @$labels < 4 || $labels->[2] !~ /\AShop::try/ || $labels->[3] =~ /\ASub::Util/;
         $all++;
         $seen{ $moved ? 'cut' : $labels->[3] =~ s/ .*//r }++;
     }
