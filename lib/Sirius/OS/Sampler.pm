@@ -122,7 +122,7 @@ The innermost label may be a sub in C or a function of perl. A sub in C that has
 the main one is read.
 
 A frame is there only if it is certain (F<xs/judge.c>); one that ran for less than a microsecond may have no line. If the inner frames are
-over before they are known, the outer ones are there, so that what they call is not counted for others: of code that is compiled each
+over before they are known, as code in patterns that are compiled at run time mostly is, the outer ones are there, so that what they call is not counted for others: of code that is compiled each
 time that it runs, and runs for less than 100 microseconds, as that of some strings that are evaluated.
 
 =head1 METHODS
