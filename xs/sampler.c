@@ -166,6 +166,21 @@ static AV *labels(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below,
 
 /* --- what was certain first --- */
 
+/* Whether the sub that is left out was there the last time. One that is late may be none */
+static bool may_be_below(const sirius_sampler *s, const sirius_callframe *f)
+{
+    return f->call == SIRIUS_CALL_SUB && f->sub && f->sub == s->below && !f->late;
+}
+
+/* How many frames are not left out: what is read again has no others, even if it was not known yet where that sub is. */
+static int shown(const sirius_sampler *s, const sirius_calls *c, SV *below)
+{
+    int i = 0;
+    while (below && i < c->n && !may_be_below(s, &c->frames[i]))
+        i++;
+    return below && i < c->n ? i + 1 : c->n;
+}
+
 /*
  * A stack that is read again is one of another moment: by that, code that is over soon would be seen too rarely. So it has to go on from
  * what was certain of the first one, of which these are the labels; else they are what is shown. NULL: nothing was.
@@ -176,10 +191,10 @@ static AV *keep(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below)
     AV *list = j->from < 0 ? NULL : labels(aTHX_ s, j, below, false, NULL);
     if (list) {
         sv_2mortal((SV *)list);
-        s->first.n = c->n;
-        s->first.certain = c->n - j->from;
-        for (int i = 0; i < c->n; i++)
-            s->first.frames[i] = c->frames[c->n - 1 - i];
+        s->first.n = shown(s, c, below);
+        s->first.certain = s->first.n - j->from;
+        for (int i = 0; i < s->first.n; i++)
+            s->first.frames[i] = c->frames[s->first.n - 1 - i];
     }
     return list;
 }
@@ -200,12 +215,6 @@ static bool goes_on(const sirius_sampler *s)
 }
 
 /* --- reading --- */
-
-/* Whether the sub that is left out was there the last time. One that is late may be none */
-static bool may_be_below(const sirius_sampler *s, const sirius_callframe *f)
-{
-    return f->call == SIRIUS_CALL_SUB && f->sub && f->sub == s->below && !f->late;
-}
 
 /* What will not be shown need not be certain: 20 frames of the server lie outside of the application. */
 static void leave_out(pTHX_ sirius_sampler *s, sirius_calls *c, SV *below)

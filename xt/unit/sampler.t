@@ -135,6 +135,8 @@ for my $case (@CASES) {
     is_deeply $labels, \@want, $name or diag explain $labels;
     my ($below) = $sampler->stack( $want[0] =~ /\A(\S+)/ );
     is_deeply $below, [ @want[ 1 .. $#want ] ], 'what one has called' if $name !~ /recursion/ && @want > 2;
+    my ($first) = sampler_of($pid)->stack( $want[0] =~ /\A(\S+)/ );
+    is_deeply $first, $below, 'also if nothing was known before' if $want[-1] =~ /sleep \(C\)/;
     is_deeply [ $sampler->stack('Shop::no') ], [ [], 'S', '' ], 'a sub that does not run';
     ended($pid);
 }
