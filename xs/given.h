@@ -21,8 +21,9 @@ typedef struct sirius_given_verdict {
 
 sirius_given *sirius_given_new(pTHX); /* NULL: no memory */
 void sirius_given_free(pTHX_ sirius_given *g);
-void sirius_given_forget(pTHX_ sirius_given *g,
-                         U32 most); /* all of it, if there are more than so many codes */
+
+/* Forgets all, if there are more than so many codes. */
+void sirius_given_forget(pTHX_ sirius_given *g, U32 most);
 
 /* How __ANON__ looks */
 void sirius_given_anonymous(sirius_given *g, const sirius_identity *is);

@@ -16,8 +16,9 @@ typedef struct sirius_known sirius_known;
 sirius_known *sirius_known_new(pTHX_ const sirius_target *t); /* NULL: no memory */
 void sirius_known_free(pTHX_ sirius_known *k);
 
-void sirius_known_begin(pTHX_ sirius_known *k,
-                        bool again); /* for each stack that is read; again: for the same sample */
+/* For each stack that is read. again: it is for the same sample as the one before. */
+void sirius_known_begin(pTHX_ sirius_known *k, bool again);
+
 sirius_finding sirius_known_sub(pTHX_ sirius_known *k, const CV *at);
 sirius_finding sirius_known_sub_again(pTHX_ sirius_known *k,
                                       const CV *at); /* is read again if it was not yet */

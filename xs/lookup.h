@@ -29,8 +29,7 @@ typedef struct sirius_finding {
     const void *at;
     U32 seq;          /* of a statement: its number in the order of compilation */
     const COP *start; /* of a sub: its first statement, if it begins with one */
-    const OP *
-        eval; /* of a statement in code of a string or a file: by which those of the same text belong together */
+    const OP *eval;   /* of a statement of a string or a file: by which those of one text belong together */
     const OP *root;   /* of a sub, and of a statement in one: by which they belong together; NULL: unknown */
     const char *text; /* of a sub, its name; of a statement, "FILE:LINE"; of LEAF_PERL, "CORE::match" */
     size_t len;

@@ -149,13 +149,14 @@ static AV *labels(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below,
 {
     AV *list = newAV();
     bool inside = add_frames(aTHX_ s, j, below, list);
-    if (below && !inside && !s->read.now->more) { /* of the server: it is not in the application */
-        av_clear(list);
-        if (!j->whole) {
-            SvREFCNT_dec((SV *)list);
-            return NULL;
-        }
+    bool of_server =
+        below && !inside && !s->read.now->more; /* it is not in the application, as far as is certain */
+    if (of_server && !j->whole) {
+        SvREFCNT_dec((SV *)list);
+        return NULL;
     }
+    if (of_server)
+        av_clear(list);
     reverse(list);
     if (av_len(list) >= 0 && has_leaf)
         av_push(list, SvREFCNT_inc(leaf));
@@ -166,19 +167,14 @@ static AV *labels(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below,
 
 /* --- what was certain first --- */
 
-/* Whether the sub that is left out was there the last time. One that is late may be none */
-static bool may_be_below(const sirius_sampler *s, const sirius_callframe *f)
-{
-    return f->call == SIRIUS_CALL_SUB && f->sub && f->sub == s->below && !f->late;
-}
-
-/* How many frames are not left out: what is read again has no others, even if it was not known yet where that sub is. */
-static int shown(const sirius_sampler *s, const sirius_calls *c, SV *below)
+/* The innermost frame that may be of the sub that is left out, as it was there the last time; c->n: none. One that is late may be none */
+static int find_below(const sirius_sampler *s, const sirius_calls *c)
 {
     int i = 0;
-    while (below && i < c->n && !may_be_below(s, &c->frames[i]))
+    while (i < c->n && !(c->frames[i].call == SIRIUS_CALL_SUB && c->frames[i].sub &&
+                         c->frames[i].sub == s->below && !c->frames[i].late))
         i++;
-    return below && i < c->n ? i + 1 : c->n;
+    return i;
 }
 
 /*
@@ -191,7 +187,8 @@ static AV *keep(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below)
     AV *list = j->from < 0 ? NULL : labels(aTHX_ s, j, below, false, NULL);
     if (list) {
         sv_2mortal((SV *)list);
-        s->first.n = shown(s, c, below);
+        int outermost = below ? find_below(s, c) : c->n; /* what is read again has no others: see leave_out */
+        s->first.n = outermost < c->n ? outermost + 1 : c->n;
         s->first.certain = s->first.n - j->from;
         for (int i = 0; i < s->first.n; i++)
             s->first.frames[i] = c->frames[s->first.n - 1 - i];
@@ -219,9 +216,7 @@ static bool goes_on(const sirius_sampler *s)
 /* What will not be shown need not be certain: 20 frames of the server lie outside of the application. */
 static void leave_out(pTHX_ sirius_sampler *s, sirius_calls *c, SV *below)
 {
-    int i = 0;
-    while (i < c->n && !may_be_below(s, &c->frames[i]))
-        i++;
+    int i = find_below(s, c);
     if (i == c->n)
         return;
     sr_buffer_reset(&s->label);
@@ -301,7 +296,8 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
         to->state = state_of(s);
         if (good == 0 && !kept)
             kept = keep(aTHX_ s, &j, below);
-        good = good == 1 && kept && !goes_on(s) ? 0 : good;
+        else if (good == 1 && kept && !goes_on(s))
+            good = 0;
         done = good == 1 && to->state == before;
     }
     to->moved = good != 1;

@@ -198,6 +198,24 @@ sub until_called {
     return ( $called, %seen );
 }
 
+# Each of these subs has that share of so many samples with one that matches
+sub seen_at_least {
+    my ( $share, $subs, $sampler, $pid, $samples, $matches ) = @_;
+    my ( %seen, $all );
+    my $until = time + 150;
+    do {    # a minute may be a bad one
+        ( $all, %seen ) = 0;
+        while ( $all < $samples && time < $until ) {
+            sleep 0.0003 + rand 0.0004;
+            my ($labels) = $sampler->stack or next;
+            $seen{$1}++, $all++ if "@$labels" =~ $matches;
+        }
+    } while ( time < $until && grep { ( $seen{$_} // 0 ) < $share * $all } @$subs );
+    ended($pid);
+    cmp_ok $seen{$_} // 0, '>=', $share * $all, "$_, of $all" for @$subs;
+    return;
+}
+
 # What it was given is freed with it: the next one has its address, its glob and the memory of its name
 subtest 'closures of the same code with names in turn' => sub {
     my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
@@ -284,7 +302,7 @@ CODE
     while ( ( $seen{all} // 0 ) < 300 && time < $until ) {
         sleep 0.011;
         my ( $labels, undef, $moved ) = $sampler->stack or next;
-        my ( $is, $name ) = map {/::(\w+)/} @$labels[ 1, 2 ];
+        my ( $is, $name ) = map {/::(\w+)/} grep {defined} @$labels[ 1, 2 ];
         next if $moved || !defined $name || $labels->[-1] !~ /sleep/;
         $seen{all}++;
         $wrong{"$name in $is"}++ if $name ne '__ANON__' && substr( $name, -1 ) ne substr $is, -1;
@@ -350,19 +368,7 @@ sub a_sort { my @s = sort { quick(); 1 } 2, 1; 1 }
 sub method { my $n = 0; $n += $_ for 1 .. 500; $n }
 sub quick { my $n = 0; $n += $_ for 1 .. 500; $n }
 CODE
-    my ( %seen, $all );
-    my $until = time + 150;
-    my @subs  = qw(a_text a_method a_sort);
-    do {    # a minute may be a bad one
-        ( $all, %seen ) = 0;
-        while ( $all < 5000 && time < $until ) {
-            sleep 0.0003 + rand 0.0004;
-            my ($labels) = $sampler->stack or next;
-            $seen{$1}++, $all++ if "@$labels" =~ /::(a_\w+)/;
-        }
-    } while ( time < $until && grep { ( $seen{$_} // 0 ) < 0.23 * $all } @subs );
-    ended($pid);
-    cmp_ok $seen{$_} // 0, '>=', 0.23 * $all, "$_, of $all" for @subs;
+    seen_at_least( 0.23, [qw(a_text a_method a_sort)], $sampler, $pid, 5000, qr/::(a_\w+)/ );
 };
 
 # What is outside of that sub need not be certain
@@ -421,18 +427,7 @@ sub once { eval 'in_it(); 1'; 1 }
 sub often { in_it(); 1 }
 sub in_it { my $n = 0; $n += $_ for 1 .. 1500; $n }
 CODE
-    my ( %seen, $all );
-    my $until = time + 150;
-    do {    # a minute may be a bad one
-        ( $all, %seen ) = 0;
-        while ( $all < 2000 && time < $until ) {
-            sleep 0.0003 + rand 0.0004;
-            my ($labels) = $sampler->stack or next;
-            $seen{$1}++, $all++ if "@$labels" =~ /Shop::(once|often)/;
-        }
-    } while ( time < $until && ( $seen{once} // 0 ) < 0.45 * $all );
-    ended($pid);
-    cmp_ok $seen{once} // 0, '>=', 0.45 * $all, "once, of $all";
+    seen_at_least( 0.45, ['once'], $sampler, $pid, 2000, qr/Shop::(once|often)/ );
 };
 
 # At the address of one is the other when the scope has ended: which of them ran was decided by what ran when it was read again.
