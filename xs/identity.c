@@ -118,10 +118,10 @@ static size_t pieces_of(sirius_kind kind, const void *at, const void *const more
 }
 
 /*
- * The glob that a sub has its name from, if it may have been given it: then others may come and go there. NULL: the glob is that of
- * the sub, or there is none.
+ * The glob that a sub has its name from, if it may have been given it: then others may come and go there. NULL: there is none, or it is
+ * one of a package: it has this sub, or the one that has replaced it, as a method that is wrapped.
  */
-static const void *glob_of(pid_t pid, const void *sub, const XPVCV *body)
+static const void *glob_of(pid_t pid, const XPVCV *body)
 {
     GV gv;
     const GP *gp;
@@ -136,8 +136,7 @@ static const void *glob_of(pid_t pid, const void *sub, const XPVCV *body)
     if (!sirius_remote_copy(pid, &gv, of, sizeof gv) || SvTYPE(&gv) != SVt_PVGV)
         return of;
     gp = gv.sv_u.svu_gp;
-    return gp && sirius_remote_at(pid, &its, gp, STRUCT_OFFSET(GP, gp_cv), sizeof its) && its == sub ? NULL
-                                                                                                     : of;
+    return gp && sirius_remote_at(pid, &its, gp, STRUCT_OFFSET(GP, gp_cv), sizeof its) && its ? NULL : of;
 }
 
 /*
@@ -169,10 +168,10 @@ static bool copy(pid_t pid, void *to, const void *from, size_t len)
 }
 
 /* What the body of a sub leads to. A closure may be gone by now: its code and its glob are not. */
-static bool read_rest(pid_t pid, const void *sub, sirius_raw *r, const void *more[])
+static bool read_rest(pid_t pid, sirius_raw *r, const void *more[])
 {
     more[FIRST] = first_of(&r->sub.body);
-    more[GLOB] = glob_of(pid, sub, &r->sub.body);
+    more[GLOB] = glob_of(pid, &r->sub.body);
     if (!copy(pid, &r->sub.first, more[FIRST], sizeof r->sub.first) ||
         !copy(pid, &r->sub.glob, more[GLOB], sizeof r->sub.glob))
         return false;
@@ -198,7 +197,7 @@ bool sirius_identity_read(pid_t pid, sirius_kind kind, const void *at, I32 depth
     if (is->more[BODY] && (!sirius_remote_pieces(pid, pieces, pieces_of(kind, at, is->more, r, pieces)) ||
                            !leads_to(kind, r, depth, more) || more[BODY] != is->more[BODY]))
         return false;
-    if (kind == SIRIUS_KIND_SUB && !read_rest(pid, at, r, is->more))
+    if (kind == SIRIUS_KIND_SUB && !read_rest(pid, r, is->more))
         return false;
     is->members = members_of(kind, r);
     return true;

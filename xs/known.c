@@ -129,7 +129,7 @@ static void use_name(sirius_known *k, entry *e, const sirius_given_verdict *give
 /* What it is called if its name does not count, with the text behind that one in k->text */
 static void add_code(pTHX_ sirius_known *k, const sirius_raw *r, entry *e)
 {
-    if (!sirius_identity_is_given(&e->is) || e->finding.closure)
+    if (!sirius_identity_is_given(&e->is) || e->finding.closure || e->finding.xs)
         return;
     sirius_lookup_sub(aTHX_ k->target.pid, &k->text, r, true, &e->code);
     e->code.len = e->code.found ? sr_buffer_len(&k->text) - e->finding.len : 0;
@@ -210,7 +210,8 @@ static bool is_begin(const entry *e)
 
 static bool is_given(const entry *e)
 {
-    return sirius_identity_is_given(&e->is) && !e->finding.closure && !e->sure && !is_begin(e);
+    return sirius_identity_is_given(&e->is) && !e->finding.closure && !e->finding.xs && !e->sure &&
+           !is_begin(e);
 }
 
 /*
@@ -220,7 +221,7 @@ static bool is_given(const entry *e)
 static bool is_doubtful(const sirius_known *k, const entry *e)
 {
     bool young = k->sample - e->since < YOUNG || (e->several && e->finding.fresh);
-    return is_given(e) && (e->changes || (young && sirius_identity_has_name(&e->is)));
+    return is_given(e) && (e->changes || young);
 }
 
 /* Whether it counts though it is not there any more */
