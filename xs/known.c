@@ -33,10 +33,11 @@ typedef struct entry {
 
 struct sirius_known {
     sirius_target target;
-    HV *entries;         /* by address, depth and kind: each value has an entry as its bytes */
-    sirius_given *given; /* the names of closures */
-    U32 round, sample;   /* a sample has one or more of them */
-    bool mixed;          /* what was told of a sub since the last begin is of one code and of another */
+    HV *entries;          /* by address, depth and kind: each value has an entry as its bytes */
+    bool settled, doubts; /* see known.h */
+    sirius_given *given;  /* the names of closures */
+    U32 round, sample;    /* a sample has one or more of them */
+    bool mixed;           /* what was told of a sub since the last begin is of one code and of another */
     sr_buffer text;
     SV *pending[PENDING_MAX]; /* what was asked for since the last begin */
     size_t n;
@@ -221,7 +222,7 @@ static bool is_given(const entry *e)
 static bool is_doubtful(const sirius_known *k, const entry *e)
 {
     bool young = k->sample - e->since < YOUNG || (e->several && e->finding.fresh);
-    return is_given(e) && (e->changes || young);
+    return is_given(e) && !k->settled && (e->changes || young);
 }
 
 /* Whether it counts though it is not there any more */
@@ -230,7 +231,7 @@ static bool is_trusted(const sirius_known *k, const entry *e)
     return e->is.kind == SIRIUS_KIND_PAD || ((e->sure || e->by_code == k->round) && e->trusted == k->round);
 }
 
-static sirius_finding finding_of(const sirius_known *k, entry *e)
+static sirius_finding finding_of(sirius_known *k, entry *e)
 {
     sirius_finding f;
     memset(&f, 0, sizeof f);
@@ -239,6 +240,7 @@ static sirius_finding finding_of(const sirius_known *k, entry *e)
     f = e->finding;
     f.text = e->text;
     if (is_doubtful(k, e)) {
+        k->doubts = true;
         e->by_code = k->round;
         f = e->code;
         f.text = e->text + e->finding.len;
@@ -330,6 +332,16 @@ bool sirius_known_same(pTHX_ sirius_known *k)
     return same;
 }
 
+void sirius_known_settle(sirius_known *k)
+{
+    k->settled = true;
+}
+
+bool sirius_known_doubts(const sirius_known *k)
+{
+    return k->doubts;
+}
+
 void sirius_known_trust(pTHX_ sirius_known *k, const CV *at)
 {
     entry *e = ask(aTHX_ k, SIRIUS_KIND_SUB, at, 0);
@@ -342,7 +354,7 @@ void sirius_known_begin(pTHX_ sirius_known *k, bool again)
     for (size_t i = 0; i < k->n; i++)
         entry_of(k->pending[i])->finding.fresh = false;
     k->n = 0;
-    k->mixed = false;
+    k->mixed = k->settled = k->doubts = false;
     k->round++;
     k->sample += !again;
     if (HvUSEDKEYS(k->entries) > ENTRIES_MAX)

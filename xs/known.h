@@ -37,6 +37,12 @@ typedef struct sirius_callee {
 /* NULL: nothing is known of it. Lives until the next call for an operation. */
 sirius_callee *sirius_known_callee(pTHX_ sirius_known *k, const OP *at);
 
+/* All of the process stands still since the stack before: no name is another one by now. */
+void sirius_known_settle(sirius_known *k);
+
+/* Whether a sub was told by its code since sirius_known_begin, as its name may be another one by now. */
+bool sirius_known_doubts(const sirius_known *k);
+
 /* Whether these are the lexical variables of the sub at that depth of recursion, from 1. */
 bool sirius_known_has_pad(pTHX_ sirius_known *k, const CV *at, I32 depth, const PAD *variables);
 

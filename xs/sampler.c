@@ -291,6 +291,7 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
         if (i && (sr_clock_thread_cpu() >= cpu_until || sr_clock_monotonic() >= until))
             break;
         char before = to->state;
+        s->read.asleep = before != 'R';
         good = try(aTHX_ s, i > 0, below, &j, leaf, &has_leaf);
         err = good < 0 ? errno : 0;
         to->state = state_of(s);
@@ -298,7 +299,8 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
             kept = keep(aTHX_ s, &j, below);
         else if (good == 1 && kept && !goes_on(s))
             good = 0;
-        done = good == 1 && to->state == before;
+        bool settles = s->read.asleep && i == 0 && sirius_known_doubts(s->read.known);
+        done = good == 1 && to->state == before && !settles;
     }
     to->moved = good != 1;
     if (!to->state)
