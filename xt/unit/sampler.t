@@ -571,15 +571,15 @@ subtest
 #line 1 "s"
 package Shop; my @kept; all() while 1;
 sub all { same(); made( 0 )->(); 1 }
-sub same { my $n = 0; $n += $_ for 1 .. 700; return $n }
+sub same { my $n = 0; $n += $_ for 1 .. 800; return $n }
 sub made { my $n = shift;
     my $code = sub { my $i = $n; $i += $_ for 1 .. 700; return $i };
     for ( 1 .. 20 ) { my $inner = $code; $code = sub { my $i = $inner->(); return $i } }
     $kept[ rand 300 ] = $code }
 CODE
     my ( %seen,  $n );
-    my ( $until, $ran ) = ( time + 40, 0 );
-    while ( ( $n // 0 ) < 1500 && time < $until ) {
+    my ( $until, $ran ) = ( time + 60, 0 );
+    while ( ( $n // 0 ) < 3000 && time < $until ) {
         sleep 0.0003 + rand 0.001;
         my $used = clock_gettime( ( ~$pid << 3 ) | 2 );    # CPU time of that process
         next if $used - $ran < 20e-6;                      # it has not run since

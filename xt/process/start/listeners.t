@@ -86,9 +86,7 @@ subtest 'a unix socket that a killed server left' => sub {
 };
 
 subtest 'an address that is given twice' => sub {
-    my $port   = start_server($APP);
-    my $number = $port->port;
-    $port->stop;
+    my $number = free_port();
     my $server = Sirius::Test::Server->spawn(
         app  => $APP,
         args => [ '--listen', "127.0.0.1:$number", '--listen', "127.0.0.1:$number" ]
@@ -182,8 +180,11 @@ subtest 'the supervisor is killed while code loads: the address is free' => sub 
         unlink "$dir/hang", "$dir/hangs";
         my $server = Sirius::Test::Server->start(
             app  => "$code; sub { [ 200, [], ['x'] ] }\n",
-            args =>
-                [ qw(--workers 1 --graceful-timeout 1), length $hook ? ( '--before-fork' => $hook ) : () ],
+            args => [
+                qw(--workers 1 --graceful-timeout 1 --listen),
+                '127.0.0.1:' . free_port(),
+                length $hook ? ( '--before-fork' => $hook ) : ()
+            ],
             may_crash => 1
         );
         $server->wait_log(qr/1 worker is serving/);

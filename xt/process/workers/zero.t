@@ -76,7 +76,7 @@ subtest 'the application is in the process that was started' => sub {
 };
 
 subtest 'kill -9: no edge is left, and the address is free' => sub {
-    my $server = server();
+    my $server = server( '--listen', '127.0.0.1:' . free_port() );
     my $client = $server->connect;
     is $client->ask('GET /')->status, 200, 'it serves';
     my $edge = edge($server);
