@@ -309,8 +309,6 @@ sirius_judgement sirius_judge(pTHX_ sirius_reading *r)
 {
     const sirius_calls *c = r->now;
     sirius_judgement j = {.from = 0};
-    if (r->asleep && stands(r))
-        sirius_known_settle(r->known);
     for (int i = 0; i < c->n && i < SOON; i++) /* a closure may live for microseconds */
         sirius_known_sub(aTHX_ r->known, c->frames[i].sub);
     drop_late(aTHX_ r);

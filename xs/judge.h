@@ -10,7 +10,6 @@ typedef struct sirius_reading {
     sirius_callsites *sites;
     sirius_calls *now, *last; /* the last two stacks that were read */
     bool has_last;
-    bool asleep; /* the process has not run since the last one, as far as is known */
 } sirius_reading;
 
 /* What is certain of r->now, besides its frames */

@@ -88,6 +88,12 @@ static void put(pTHX_ SV *to, const entry *e, const char *text)
     memcpy(entry_of(to)->text, len ? text : "", len);
 }
 
+/* What is remembered of it does not count: a name may have been read while it was given. */
+static bool is_nothing(const sirius_known *k, const entry *e)
+{
+    return e->stale || (k->settled && sirius_identity_is_given(&e->is));
+}
+
 /*
  * What was asked for in this round stays what it was, even if it has changed since: a closure may be gone when its name is wanted,
  * and something else may be at its address.
@@ -96,7 +102,7 @@ static bool needs_reading(const sirius_known *k, const entry *e, bool again)
 {
     if (e->read == k->round)
         return false;
-    return again || (e->round != k->round && (e->stale || e->changes));
+    return again || (e->round != k->round && (e->changes || is_nothing(k, e)));
 }
 
 /* Another closure of the same code is as good */
@@ -163,7 +169,7 @@ static entry *get(pTHX_ sirius_known *k, sirius_kind kind, const void *at, I32 d
             return NULL;
         e.changes = old && (old->changes || old->stale || !sirius_identity_same(&e.is, &old->is));
         sirius_given_verdict given = judge_name(aTHX_ k, &e, old);
-        if (!old || old->stale || !sirius_identity_same(&e.is, &old->is)) {
+        if (!old || is_nothing(k, old) || !sirius_identity_same(&e.is, &old->is)) {
             SV **code = kind == SIRIUS_KIND_SUB ? code_of(aTHX_ k, &e, false) : NULL;
             if (code) {
                 e.finding = entry_of(*code)->finding;
@@ -222,7 +228,8 @@ static bool is_given(const entry *e)
 static bool is_doubtful(const sirius_known *k, const entry *e)
 {
     bool young = k->sample - e->since < YOUNG || (e->several && e->finding.fresh);
-    return is_given(e) && !k->settled && (e->changes || young);
+    bool in_turn = !k->settled && (e->changes || young);
+    return is_given(e) && (in_turn || !e->finding.found); /* it was looked up while it was given */
 }
 
 /* Whether it counts though it is not there any more */
@@ -247,6 +254,7 @@ static sirius_finding finding_of(sirius_known *k, entry *e)
         f.there = true;
         f.fresh = e->finding.fresh;
     }
+    f.fresh = f.fresh && !k->settled;
     f.given = is_given(e) && !f.closure;
     f.reused = e->changes;
     f.stale = k->mixed || (e->stale && !is_trusted(k, e));

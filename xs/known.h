@@ -37,7 +37,7 @@ typedef struct sirius_callee {
 /* NULL: nothing is known of it. Lives until the next call for an operation. */
 sirius_callee *sirius_known_callee(pTHX_ sirius_known *k, const OP *at);
 
-/* All of the process stands still since the stack before: no name is another one by now. */
+/* Behind sirius_known_begin: tells all subs by their names, which the caller believes as the process does not run meanwhile. */
 void sirius_known_settle(sirius_known *k);
 
 /* Whether a sub was told by its code since sirius_known_begin, as its name may be another one by now. */

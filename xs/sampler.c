@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -22,7 +23,11 @@ enum {
 
 struct sirius_sampler {
     sirius_target target;
-    int stat; /* of /proc; of that process alone: another one of its number is not read by it */
+    int stat;        /* of /proc; of that process alone: another one of its number is not read by it */
+    int system_call; /* of /proc: in which it waits; -1: unknown */
+    clockid_t clock; /* of the time that it has run */
+    bool has_clock;
+    bool settles; /* see settle */
     sirius_snapshot *snapshot;
     sirius_reading read;
     sirius_calls stacks[2];
@@ -234,6 +239,8 @@ static int try(pTHX_ sirius_sampler *s, bool again, SV *below, sirius_judgement 
     j->from = -1;
     *has_leaf = false;
     sirius_known_begin(aTHX_ s->read.known, again);
+    if (s->settles)
+        sirius_known_settle(s->read.known);
     sirius_callsites_begin(s->read.sites);
     if (!sirius_snapshot_take(aTHX_ s->snapshot, spare)) {
         s->read.has_last = false;
@@ -277,6 +284,43 @@ static char state_of(const sirius_sampler *s)
     return 0;
 }
 
+/* Nanoseconds that its threads had run when they stopped last; they may run since. -1: unknown */
+static int64_t run_time(const sirius_sampler *s)
+{
+    struct timespec t;
+    if (!s->has_clock || clock_gettime(s->clock, &t) < 0)
+        return -1;
+    return (int64_t)t.tv_sec * SR_SECOND + t.tv_nsec;
+}
+
+/* Whether it is off the CPU: its state does not tell, as one that is about to sleep may run on instead. */
+static bool has_stopped(const sirius_sampler *s)
+{
+    char line[256];
+    ssize_t n = pread(s->system_call, line, sizeof line, 0);
+    return n > 0 && line[0] != 'r'; /* "running" */
+}
+
+/*
+ * A sub that may have been given another name since the stack was read is called by its code. If the process has not run since before
+ * that, it was not: then these are the labels. It has not if it was off the CPU twice, with the same time that it had run.
+ */
+static void settle(pTHX_ sirius_sampler *s, int64_t ran, SV *below, AV **to)
+{
+    sirius_judgement j;
+    SV *leaf = sv_2mortal(newSVpvs(""));
+    bool has_leaf;
+    if (!has_stopped(s) || run_time(s) != ran)
+        return;
+    s->settles = true;
+    bool good = try(aTHX_ s, true, below, &j, leaf, &has_leaf) == 1;
+    s->settles = false;
+    if (!good || !has_stopped(s) || run_time(s) != ran)
+        return;
+    SvREFCNT_dec((SV *)*to);
+    *to = labels(aTHX_ s, &j, below, has_leaf, leaf);
+}
+
 bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
 {
     sirius_judgement j = {.from = -1};
@@ -284,6 +328,7 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
     AV *kept = NULL;
     bool has_leaf = false, done = false;
     int good = 0, err = 0;
+    int64_t ran = -1;
     int64_t cpu_until = sr_clock_thread_cpu() + CPU_MAX_NS, until = sr_clock_monotonic() + WALL_MAX_NS;
     s->read.has_last = false;
     to->state = state_of(s);
@@ -291,7 +336,7 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
         if (i && (sr_clock_thread_cpu() >= cpu_until || sr_clock_monotonic() >= until))
             break;
         char before = to->state;
-        s->read.asleep = before != 'R';
+        ran = before == 'R' ? -1 : run_time(s);
         good = try(aTHX_ s, i > 0, below, &j, leaf, &has_leaf);
         err = good < 0 ? errno : 0;
         to->state = state_of(s);
@@ -299,8 +344,7 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
             kept = keep(aTHX_ s, &j, below);
         else if (good == 1 && kept && !goes_on(s))
             good = 0;
-        bool settles = s->read.asleep && i == 0 && sirius_known_doubts(s->read.known);
-        done = good == 1 && to->state == before && !settles;
+        done = good == 1 && to->state == before;
     }
     to->moved = good != 1;
     if (!to->state)
@@ -310,6 +354,8 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
         return false;
     }
     to->labels = good == 1 ? labels(aTHX_ s, &j, below, has_leaf, leaf) : (AV *)SvREFCNT_inc((SV *)kept);
+    if (done && ran >= 0 && sirius_known_doubts(s->read.known))
+        settle(aTHX_ s, ran, below, &to->labels);
     if (!to->labels) {
         to->labels = newAV();
         av_push(to->labels, newSVpvs("(moved)"));
@@ -317,13 +363,18 @@ bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to)
     return true;
 }
 
+static int open_proc(pid_t pid, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 sirius_sampler *sirius_sampler_new(pTHX_ const sirius_target *t)
 {
     sirius_sampler *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/stat", (long)t->pid);
     s->target = *t;
     s->read.now = &s->stacks[0];
     s->read.last = &s->stacks[1];
@@ -331,7 +382,9 @@ sirius_sampler *sirius_sampler_new(pTHX_ const sirius_target *t)
     s->read.known = sirius_known_new(aTHX_ t);
     s->read.sites = sirius_callsites_new(aTHX_ t);
     s->snapshot = sirius_snapshot_new(aTHX_ t);
-    s->stat = open(path, O_RDONLY | O_CLOEXEC);
+    s->stat = open_proc(t->pid, "stat");
+    s->system_call = open_proc(t->pid, "syscall");
+    s->has_clock = clock_getcpuclockid(t->pid, &s->clock) == 0;
     if (s->stat >= 0 && s->read.known && s->read.sites && s->snapshot)
         return s;
     int err = errno == ENOENT ? ESRCH : errno;
@@ -348,6 +401,8 @@ void sirius_sampler_free(pTHX_ sirius_sampler *s)
     sirius_snapshot_free(s->snapshot);
     if (s->stat >= 0)
         close(s->stat);
+    if (s->system_call >= 0)
+        close(s->system_call);
     sr_buffer_free(&s->label);
     free(s);
 }

@@ -265,6 +265,30 @@ CODE
     }
 };
 
+# Its state is that of one who sleeps before and after a sample, and it has run meanwhile
+subtest 'a sub with names in turn that sleeps shortly' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; use Sub::Util; my $code = sub { select undef, undef, undef, 1e-6; 1 };
+if ( open my $slack, '>', '/proc/self/timerslack_ns' ) { print $slack 1 }
+while (1) { Sub::Util::set_subname( 'Shop::one', $code ); is_one(); Sub::Util::set_subname( 'Shop::two', $code ); is_two() }
+sub is_one { $code->(); 1 }
+sub is_two { $code->(); 1 }
+CODE
+    my ( $n, %seen ) = 0;
+    my $until = time + 60;
+    while ( $n < 15_000 && time < $until ) {
+        sleep 0.0002 + rand 0.0003;
+        my ($labels) = $sampler->stack or next;
+        $n++;
+        $seen{ join '>', map {s/ s:.*//r} @$labels[ 1 .. $#$labels ] }++;
+    }
+    ended($pid);
+    cmp_ok $seen{"Shop::is_$_>Shop::__ANON__[s:1]>CORE::sselect (C)"} // 0, '>', $n / 10, "$_ is seen"
+        for qw(one two);
+    is_deeply [ grep {/one.*two|two.*one/} keys %seen ], [], 'none has its other name' or diag explain \%seen;
+};
+
 # They were cut until their names had been seen often, which took 16 samples each.
 subtest 'closures that are named for each call, of many codes' => sub {
     my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
