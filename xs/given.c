@@ -3,15 +3,18 @@
 #include <stdlib.h>
 
 enum {
-    SURE_TIMES = 16, /* that closures of a code had a name, and no other one, */
-    DOUBT = 2,       /* less these for each time that it looked like another one */
+    SURE_TIMES = 16, /* that closures of a code had a name, and no other one */
+    DOUBT = 2,       /* less these for each time that it looked like another one: sure until none is left */
 };
 
 typedef struct given_name {
     const void *package;
     U32 hash;
-    U32 times;  /* samples in which it was there */
-    U32 sample; /* the last of them: stacks of one may be in step with what gives the names */
+    U32 times;                 /* samples in which it was there */
+    U32 sample;                /* the last of them: stacks of one may be in step with what gives the names */
+    const void *other_package; /* as it looked like last when it did not like this one */
+    U32 other_hash, other_sample;
+    bool sure;
     bool several;
     bool fleeting; /* one was at the address of an earlier one */
     size_t len;
@@ -21,6 +24,7 @@ typedef struct given_name {
 struct sirius_given {
     HV *by_code;   /* each value has a given_name as its bytes */
     U32 anonymous; /* the hash of __ANON__; 0: unknown */
+    U32 sample;
 };
 
 static given_name *name_in(SV *sv)
@@ -57,6 +61,20 @@ void sirius_given_anonymous(sirius_given *g, const sirius_identity *is)
     g->anonymous = is->members.number[SIRIUS_SUB_HASH];
 }
 
+/* Another name, or it was read while it was given: then it does not look like that again in another sample. */
+static void doubt(given_name *name, const sirius_identity *is, U32 sample)
+{
+    const sirius_members *m = &is->members;
+    bool same =
+        name->other_package == m->part[SIRIUS_SUB_PACKAGE] && name->other_hash == m->number[SIRIUS_SUB_HASH];
+    name->several = name->several || (same && name->other_sample != sample);
+    name->other_package = m->part[SIRIUS_SUB_PACKAGE];
+    name->other_hash = m->number[SIRIUS_SUB_HASH];
+    name->other_sample = sample;
+    name->times -= name->times < DOUBT ? name->times : DOUBT;
+    name->sure = name->sure && name->times;
+}
+
 sirius_given_verdict sirius_given_judge(pTHX_ sirius_given *g, sirius_identity *is, bool changes, bool again)
 {
     sirius_given_verdict v = {.sure = false};
@@ -68,27 +86,29 @@ sirius_given_verdict sirius_given_judge(pTHX_ sirius_given *g, sirius_identity *
         sirius_identity_drop_name(is);
         return v;
     }
-    if (!is_that(name, is)) /* or it was read while it was given */
-        name->times -= name->times < DOUBT ? name->times : DOUBT;
+    if (!is_that(name, is))
+        doubt(name, is, g->sample);
     v.several = name->several;
-    v.sure = !name->several && name->times >= SURE_TIMES;
+    v.sure = name->sure && !name->several && is_that(name, is);
     v.name = sr_bytes_of(name->text, name->len);
     return v;
 }
 
-void sirius_given_learn(pTHX_ sirius_given *g, const sirius_identity *is, sr_bytes text, U32 sample)
+void sirius_given_learn(pTHX_ sirius_given *g, const sirius_identity *is, sr_bytes text)
 {
     given_name *name = find(aTHX_ g, is, &text);
     if (!name)
         return;
     name->several = name->several || !is_that(name, is);
-    if (name->sample != sample && is_that(name, is))
+    if (name->sample != g->sample && is_that(name, is) && name->times < SURE_TIMES)
         name->times++;
-    name->sample = sample;
+    name->sure = name->sure || name->times == SURE_TIMES;
+    name->sample = g->sample;
 }
 
-void sirius_given_forget(pTHX_ sirius_given *g, U32 most)
+void sirius_given_begin(pTHX_ sirius_given *g, U32 sample, U32 most)
 {
+    g->sample = sample;
     if (HvUSEDKEYS(g->by_code) > most)
         hv_clear(g->by_code);
 }

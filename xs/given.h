@@ -14,16 +14,16 @@
 typedef struct sirius_given sirius_given;
 
 typedef struct sirius_given_verdict {
-    bool sure;     /* all closures of that code have this name: */
-    sr_bytes name; /* lives until the next call of learn or forget */
+    bool sure;     /* it has the name that all closures of that code have: */
+    sr_bytes name; /* lives until the next call of learn or begin */
     bool several;  /* its code has several names */
 } sirius_given_verdict;
 
 sirius_given *sirius_given_new(pTHX); /* NULL: no memory */
 void sirius_given_free(pTHX_ sirius_given *g);
 
-/* Forgets all, if there are more than so many codes. */
-void sirius_given_forget(pTHX_ sirius_given *g, U32 most);
+/* What follows is of that sample. Forgets all, if there are more than so many codes. */
+void sirius_given_begin(pTHX_ sirius_given *g, U32 sample, U32 most);
 
 /* How __ANON__ looks */
 void sirius_given_anonymous(sirius_given *g, const sirius_identity *is);
@@ -35,7 +35,7 @@ void sirius_given_anonymous(sirius_given *g, const sirius_identity *is);
  */
 sirius_given_verdict sirius_given_judge(pTHX_ sirius_given *g, sirius_identity *is, bool changes, bool again);
 
-/* It had that name all the time while a stack was read, of that sample. */
-void sirius_given_learn(pTHX_ sirius_given *g, const sirius_identity *is, sr_bytes name, U32 sample);
+/* It had that name all the time while a stack was read. */
+void sirius_given_learn(pTHX_ sirius_given *g, const sirius_identity *is, sr_bytes name);
 
 #endif

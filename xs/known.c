@@ -335,7 +335,7 @@ bool sirius_known_same(pTHX_ sirius_known *k)
             learn(aTHX_ k, e);
         if (!e->stale && sirius_identity_has_name(&e->is) && e->finding.found &&
             (e->changes || e->finding.fresh))
-            sirius_given_learn(aTHX_ k->given, &e->is, sr_bytes_of(e->text, e->finding.len), k->sample);
+            sirius_given_learn(aTHX_ k->given, &e->is, sr_bytes_of(e->text, e->finding.len));
     }
     return same;
 }
@@ -367,7 +367,7 @@ void sirius_known_begin(pTHX_ sirius_known *k, bool again)
     k->sample += !again;
     if (HvUSEDKEYS(k->entries) > ENTRIES_MAX)
         hv_clear(k->entries);
-    sirius_given_forget(aTHX_ k->given, ENTRIES_MAX);
+    sirius_given_begin(aTHX_ k->given, k->sample, ENTRIES_MAX);
 }
 
 sirius_known *sirius_known_new(pTHX_ const sirius_target *t)
