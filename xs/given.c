@@ -5,6 +5,7 @@
 enum {
     SURE_TIMES = 16, /* that closures of a code had a name, and no other one */
     DOUBT = 2,       /* less these for each time that it looked like another one: sure until none is left */
+    OTHER_TIMES = 4, /* that it looked like the same other one: it is one */
 };
 
 typedef struct given_name {
@@ -12,8 +13,9 @@ typedef struct given_name {
     U32 hash;
     U32 times;                 /* samples in which it was there */
     U32 sample;                /* the last of them: stacks of one may be in step with what gives the names */
-    const void *other_package; /* as it looked like last when it did not like this one */
+    const void *other_package; /* what it looked like last when it did not like this one */
     U32 other_hash, other_sample;
+    U32 others; /* samples in a row */
     bool sure;
     bool several;
     bool fleeting; /* one was at the address of an earlier one */
@@ -61,15 +63,18 @@ void sirius_given_anonymous(sirius_given *g, const sirius_identity *is)
     g->anonymous = is->members.number[SIRIUS_SUB_HASH];
 }
 
-/* Another name, or it was read while it was given: then it does not look like that again in another sample. */
+/* Another name, or what was read while it was given: that looks otherwise each time. */
 static void doubt(given_name *name, const sirius_identity *is, U32 sample)
 {
-    const sirius_members *m = &is->members;
-    bool same =
-        name->other_package == m->part[SIRIUS_SUB_PACKAGE] && name->other_hash == m->number[SIRIUS_SUB_HASH];
-    name->several = name->several || (same && name->other_sample != sample);
-    name->other_package = m->part[SIRIUS_SUB_PACKAGE];
-    name->other_hash = m->number[SIRIUS_SUB_HASH];
+    const void *package = is->members.part[SIRIUS_SUB_PACKAGE];
+    U32 hash = is->members.number[SIRIUS_SUB_HASH];
+    if (name->other_package != package || name->other_hash != hash)
+        name->others = 0;
+    if (hash && name->other_sample != sample)
+        name->others++;
+    name->several = name->several || name->others == OTHER_TIMES;
+    name->other_package = package;
+    name->other_hash = hash;
     name->other_sample = sample;
     name->times -= name->times < DOUBT ? name->times : DOUBT;
     name->sure = name->sure && name->times;

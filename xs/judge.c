@@ -108,15 +108,14 @@ static int innermost(const sirius_calls *c, int *from)
 }
 
 /*
- * Whether the statement of *p is one of that sub. What is at the address of a closure may be another one than when its context was
- * read; not if the statements before and after that are of it.
+ * Whether the statement of *p is one of that call of that sub. What is at the address of a closure may be another one than when its context
+ * was read; not if the statements before and after that are of it.
  */
 static bool runs_in(pTHX_ sirius_reading *r, const sirius_point *p, const CV *sub)
 {
     const sirius_calls *c = r->now;
-    const sirius_point *other = p == &c->after ? &c->before : &c->after;
-    return belongs(aTHX_ r, p->statement, sub) > 0 &&
-           (!sirius_known_sub(aTHX_ r->known, sub).reused || belongs(aTHX_ r, other->statement, sub) > 0);
+    return p == &c->after && !c->moved && belongs(aTHX_ r, p->statement, sub) > 0 &&
+           (!sirius_known_sub(aTHX_ r->known, sub).reused || belongs(aTHX_ r, c->before.statement, sub) > 0);
 }
 
 /* Whether a statement may be one of the text that was evaluated there, or a file: when that begins and ends, it is one of its caller. */
@@ -160,8 +159,9 @@ static bool judge_statement(pTHX_ sirius_reading *r, const sirius_point *p, siri
             j->within = NULL;
         return true;
     }
-    *j = (sirius_judgement){.from = from, .at = left_at};
-    return belongs(aTHX_ r, left_at, f->sub) > 0;
+    const COP *called_at = left_at ? left_at : c->calls_at;
+    *j = (sirius_judgement){.from = from, .at = called_at};
+    return belongs(aTHX_ r, called_at, f->sub) > 0;
 }
 
 /* The same by the variables, if it is not known which sub has the statement, or if the sub has not begun its first one. */

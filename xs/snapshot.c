@@ -11,12 +11,14 @@ enum {
     LEVELS_MAX = 40, /* of the interpreter: sort, overload, tie, DESTROY ... begin a new one */
     CONTEXTS_MAX = 2000,
     ROOM = 16,           /* contexts for calls that come */
-    INNER = 2 * ROOM,    /* contexts that come and go most */
+    INNER = 4 * ROOM,    /* contexts that come and go most: they are copied in one piece, and at least */
+    INNER_USED = 8,      /* so many of those in use are of them */
     POINT_MAX = 8192,    /* bytes of the interpreter */
     DEPTH_MAX = 1 << 26, /* contexts of a level, 7 GB: more is no stack, and would overflow what is counted */
     TRIES_MAX = 4,
     SLACK = 300, /* ns */
     AGAIN = 2,   /* levels outside of the innermost one that are read before and after it */
+    UNUSED = 64, /* snapshots, until levels that have ended are read no more: each makes a copy slower */
 };
 
 typedef struct level {
@@ -33,6 +35,7 @@ struct sirius_snapshot {
     bool more;
     level levels[LEVELS_MAX];
     int top;       /* perl is on this one: those further in have ended, and will be used again */
+    int unused;    /* snapshots in a row since the innermost one was in use */
     int64_t usual; /* ns that a copy takes when nothing interrupts it, about; 0: unknown */
 
     /* what was read last */
@@ -42,6 +45,7 @@ struct sirius_snapshot {
     PERL_CONTEXT contexts[CONTEXTS_MAX + ROOM * LEVELS_MAX];
     PERL_SI infos_after[AGAIN + 1];
     PERL_CONTEXT inner_after[AGAIN + 1][INNER];
+    PERL_CONTEXT inner_last[AGAIN + 1][INNER]; /* behind `after` */
 };
 
 /* --- the interpreter --- */
@@ -121,6 +125,19 @@ static bool find_levels(pTHX_ sirius_snapshot *s)
     return s->n ? true : senseless();
 }
 
+/* Where the inner contexts of a level begin */
+static I32 inner_of(const level *l)
+{
+    return l->n > INNER ? l->n - INNER : 0;
+}
+
+/* Whether it is as deep as when it was found: else the calls that come and go are not copied last */
+static bool is_as_deep(const level *l, const PERL_SI *info)
+{
+    I32 inner = inner_of(l);
+    return !inner || info->si_cxix + 1 - l->from >= inner + INNER_USED;
+}
+
 /* Whether what was read is there where it was looked for */
 static bool found(pTHX_ const sirius_snapshot *s)
 {
@@ -131,7 +148,7 @@ static bool found(pTHX_ const sirius_snapshot *s)
         const level *l = &s->levels[i];
         const PERL_SI *next = i + 1 < s->n ? s->levels[i + 1].at : NULL;
         if (info->si_cxstack != l->contexts || (info->si_prev != next && (next || !s->more)) ||
-            info->si_cxix < l->from - 1 || info->si_cxix >= l->from + l->n)
+            info->si_cxix < l->from - 1 || info->si_cxix >= l->from + l->n || !is_as_deep(l, info))
             return false;
     }
     return true;
@@ -143,12 +160,6 @@ static const void *context_at(const level *l, I32 i)
     return (const void *)((uintptr_t)l->contexts + (size_t)(l->from + i) * sizeof *l->contexts);
 }
 
-/* Where the inner contexts of a level begin */
-static I32 inner_of(const level *l)
-{
-    return l->n > INNER ? l->n - INNER : 0;
-}
-
 static sirius_piece contexts_of(const level *l, I32 from, I32 to, PERL_CONTEXT *into)
 {
     return (sirius_piece){into, context_at(l, from), (size_t)(to - from) * sizeof *into};
@@ -156,11 +167,12 @@ static sirius_piece contexts_of(const level *l, I32 from, I32 to, PERL_CONTEXT *
 
 /*
  * What moves most comes last: the inner contexts, and the place right behind them. It takes 0.4 us from piece to piece: what is outside of
- * the innermost level may be of another moment, so it is read again after that.
+ * the innermost level may be of another moment, so it is read again after that; and the place may be that of the next call, so what
+ * has called it is read once more.
  */
 static bool copy(pTHX_ sirius_snapshot *s)
 {
-    sirius_piece pieces[2 * LEVELS_MAX + 2 * AGAIN + 4];
+    sirius_piece pieces[2 * LEVELS_MAX + 4 * (AGAIN + 1) + 4];
     size_t n = 0;
     PERL_CONTEXT *to = s->contexts;
     const level *l = &s->levels[0];
@@ -186,6 +198,8 @@ static bool copy(pTHX_ sirius_snapshot *s)
         pieces[n++] = contexts_of(again, inner_of(again), again->n, s->inner_after[i]);
     }
     pieces[n++] = (sirius_piece){s->after, members, s->members_len};
+    for (int i = 0; i < s->n && i <= AGAIN; i++)
+        pieces[n++] = contexts_of(&s->levels[i], inner_of(&s->levels[i]), s->levels[i].n, s->inner_last[i]);
     return sirius_remote_pieces(s->target.pid, pieces, n);
 }
 
@@ -324,11 +338,54 @@ static I32 top_of(const PERL_CONTEXT *contexts, const level *l, I32 cxix)
     return cxix;
 }
 
+#if PERL_VERSION >= 24
+/* A sub that has returned has none in its context. */
+static bool is_sub(const PERL_CONTEXT *cx)
+{
+    return CxTYPE(cx) == CXt_SUB && cx->blk_sub.cv;
+}
+
+/* Whether they are of the same call, as far as it shows */
+static bool is_same_call(const PERL_CONTEXT *a, const PERL_CONTEXT *b)
+{
+    if (!is_sub(a) || !is_sub(b))
+        return is_sub(a) == is_sub(b);
+    return a->blk_oldcop == b->blk_oldcop && a->blk_sub.cv == b->blk_sub.cv &&
+           a->blk_sub.retop == b->blk_sub.retop && a->blk_sub.olddepth == b->blk_sub.olddepth;
+}
+
+/*
+ * Whether the place behind the contexts is one of the calls in them, of which the innermost context is at `top`: they were the same behind
+ * it. Blocks and loops come and go within a call.
+ */
+static void compare_last(const sirius_snapshot *s, const PERL_CONTEXT *contexts, I32 top, sirius_calls *c)
+{
+    const level *l = &s->levels[s->top];
+    const PERL_CONTEXT *last = s->inner_last[s->top];
+    I32 inner = inner_of(l), at = top - l->from;
+    while (at >= 0 && !is_sub(&contexts[at]))
+        at--;
+    c->moved = at >= 0 && at < inner;
+    for (I32 i = inner; i <= at && !c->moved; i++)
+        c->moved = !is_same_call(&contexts[i], &last[i - inner]);
+    for (I32 i = at < inner ? inner : at + 1; i < l->n && !c->moved && !c->calls_at; i++)
+        if (is_sub(&last[i - inner]))
+            c->calls_at = last[i - inner].blk_oldcop;
+}
+#else
+static void compare_last(const sirius_snapshot *s, const PERL_CONTEXT *contexts, I32 top, sirius_calls *c)
+{
+    (void)s, (void)contexts, (void)top, (void)c;
+}
+#endif
+
 static void add_all(const sirius_snapshot *s, sirius_calls *c)
 {
     const PERL_CONTEXT *contexts = s->contexts;
     c->n = 0;
     c->more = s->more;
+    c->moved = false;
+    c->calls_at = NULL;
     for (int i = 0; i < s->n; i++) {
         const PERL_SI *info = &s->infos[i];
         const level *l = &s->levels[i];
@@ -339,6 +396,8 @@ static void add_all(const sirius_snapshot *s, sirius_calls *c)
         if (i > s->top && c->n > 0)
             c->frames[c->n - 1].torn = c->frames[c->n - 1].torn || is_torn(s, i, contexts);
         I32 top = i == s->top ? top_of(contexts, l, info->si_cxix) : info->si_cxix;
+        if (i == s->top)
+            compare_last(s, contexts, top, c);
         for (I32 at = top; at >= l->from; at--) {
             int before = c->n;
             add_context(c, &contexts[at - l->from], at == 0 && info->si_type == PERLSI_SORT);
@@ -363,6 +422,8 @@ static bool was_interrupted(sirius_snapshot *s, int64_t took)
 
 bool sirius_snapshot_take(pTHX_ sirius_snapshot *s, sirius_calls *c)
 {
+    if (s->unused >= UNUSED)
+        s->n = s->unused = 0;
     for (int i = 0; i < TRIES_MAX; i++) {
         int64_t from = 0;
         bool whole = s->n || find_levels(aTHX_ s);
@@ -382,6 +443,7 @@ bool sirius_snapshot_take(pTHX_ sirius_snapshot *s, sirius_calls *c)
             continue;
         find_top(aTHX_ s);
         if (found(aTHX_ s)) {
+            s->unused = s->top ? s->unused + 1 : 0;
             add_all(s, c);
             c->next_seq = s->next_seq;
             c->before = point_of(aTHX_ s, s->before);

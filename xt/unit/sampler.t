@@ -265,6 +265,34 @@ CODE
     }
 };
 
+# Each was called by the name that all had before, until the other one had been seen often
+subtest 'closures of a code that get another name from some time on' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; use Sub::Util; use Time::HiRes; my $to = 'one'; $SIG{USR1} = sub { $to = 'two' };
+while (1) { no strict 'refs'; my $is = $to; &{"is_$is"}( named($is) ) }
+sub named { my $name = shift; my $n = 1; return Sub::Util::set_subname( "Shop::$name", sub { Time::HiRes::sleep( shift ); $n++ } ) }
+sub is_one { shift->(0.001); 1 }
+sub is_two { shift->(0.05); 1 }
+CODE
+    my %seen;
+    for my $to (qw(one two)) {
+        my ( $n, $until ) = ( 0, time + 60 );
+        kill USR1 => $pid if $to eq 'two';
+        while ( $n < 300 && time < $until ) {
+            sleep 0.003 + rand 0.01;
+            my ($labels) = $sampler->stack or next;
+            $n++ if $labels->[-1] =~ /sleep/;
+            $seen{ join '>', map {s/ .*//r} @$labels[ 1 .. $#$labels ] }++;
+        }
+    }
+    ended($pid);
+    for my $to (qw(one two)) {
+        ok List::Util::any( sub {/is_$to>.*sleep/}, keys %seen ), "$to is seen";
+    }
+    is_deeply [ grep {/one.*two|two.*one/} keys %seen ], [], 'none has its other name' or diag explain \%seen;
+};
+
 # Its state is that of one who sleeps before and after a sample, and it has run meanwhile
 subtest 'a sub with names in turn that sleeps shortly' => sub {
     my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
@@ -356,6 +384,44 @@ CODE
     ended($pid);
     my $all = List::Util::sum0( values %seen );
     cmp_ok $seen{$want} // 0, '>=', 0.6 * $all, "most of $all samples have its name" or diag explain \%seen;
+};
+
+# What has called a sub was copied too early where the stack had been deeper, and the line that runs is read after all of it
+subtest 'lines of calls in turn' => sub {
+    my %once = (
+        'from the start'     => '1',
+        'behind a recursion' =>
+            'sub deep { my $n = shift; $n ? deep( $n - 1 ) : Time::HiRes::sleep(0.5) } deep(1500)',
+        'behind sorts' => 'my @s = sort { my @t = sort { Time::HiRes::sleep(0.5); 0 } 1, 2; 0 } 1, 2',
+    );
+    for my $name ( sort keys %once ) {
+        my $sampler = sampler_of( my $pid = perl_of( <<"CODE") );
+#line 1 "s"
+package Shop; use Time::HiRes; no warnings; $once{$name}; running();
+sub running { while (1) { one(); two() } }
+sub one { within(1); 1 }
+sub two { within(2); 1 }
+sub within { my \$to = shift; if ( \$to == 1 ) {
+#line 101 "s"
+my \$n = 0; \$n += \$_ for 1 .. 200; } else {
+#line 102 "s"
+my \$n = 0; \$n += \$_ for 1 .. 200; }
+#line 103 "s"
+1 }
+CODE
+        my ( $n, %seen ) = 0;
+        my $until = time + 60;
+        while ( $n < 5000 && time < $until ) {
+            sleep 0.0003 + rand 0.0004;
+            my ($labels) = $sampler->stack or next;
+            $n++ if "@$labels" =~ /::within/;
+            $seen{ join '>', grep {/one|two|within/} @$labels }++;
+        }
+        ended($pid);
+        cmp_ok $seen{"Shop::one s:3>Shop::within s:101"} // 0, '>', $n / 20, "$name: it is seen";
+        is_deeply [ grep {/one.*s:102|two.*s:101/} keys %seen ], [], 'no line is that of another call'
+            or diag explain \%seen;
+    }
 };
 
 subtest 'sort blocks of calls in turn' => sub {

@@ -121,7 +121,7 @@ their code has, for some 16 samples; and those that are given different names on
 The innermost label may be a sub in C or a function of perl. A sub in C that has called a sub of Perl is not seen. Of a perl with threads,
 the main one is read.
 
-A frame is there only if it is certain (F<xs/judge.c>); one that ran for less than a microsecond may have no line. If inner frames are over
+A frame is there only if it is certain (F<xs/judge.c>); one of a sub that is over within microseconds may have no line. If inner frames are over
 before they are known, the outer ones are there, so that their time is not counted for other code. That happens to code that is compiled
 each time that it runs and takes less than 100 microseconds, as that of some strings, and mostly to code in patterns that are compiled at
 run time.
