@@ -79,7 +79,7 @@ static bool is_linked(pTHX_ sirius_reading *r, int i, int steady)
     if (f->torn)
         return false;
     if (f->call == SIRIUS_CALL_SUB && !has_left(f) && !sirius_callsite_has(aTHX_ r->sites, r->known, f)) {
-        if (i < r->now->n - steady)
+        if (i < r->now->n - steady || (i == 0 && r->now->moved)) /* it may be of two calls */
             return false;
         sirius_callsite_learn(aTHX_ r->sites, r->known, f);
     }
