@@ -13,7 +13,7 @@ typedef struct given_name {
     U32 hash;
     U32 times;                 /* samples in which it was there */
     U32 sample;                /* the last of them: stacks of one may be in step with what gives the names */
-    const void *other_package; /* what it looked like last when it did not like this one */
+    const void *other_package; /* what it looked like last when it was not this one */
     U32 other_hash, other_sample;
     U32 others; /* samples in a row */
     bool sure;

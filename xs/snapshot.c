@@ -321,6 +321,15 @@ static void add_level(sirius_calls *c, int type)
         f->level = type;
 }
 
+#if PERL_VERSION >= 24
+/* A sub that has returned has none in its context. */
+static bool is_sub(const PERL_CONTEXT *cx)
+{
+    return CxTYPE(cx) == CXt_SUB && cx->blk_sub.cv;
+}
+
+#endif
+
 /*
  * The number of contexts was read before they were. A sub that has returned since has a context without a sub; one that was called
  * since has one with a sub behind them, and then those below it are in use as well. Without the latter, short subs would be seen too
@@ -330,7 +339,7 @@ static I32 top_of(const PERL_CONTEXT *contexts, const level *l, I32 cxix)
 {
 #if PERL_VERSION >= 24
     for (I32 at = l->from + l->n - 1; at > cxix; at--)
-        if (CxTYPE(&contexts[at - l->from]) == CXt_SUB && contexts[at - l->from].blk_sub.cv)
+        if (is_sub(&contexts[at - l->from]))
             return at;
 #else
     (void)contexts, (void)l;
@@ -339,12 +348,6 @@ static I32 top_of(const PERL_CONTEXT *contexts, const level *l, I32 cxix)
 }
 
 #if PERL_VERSION >= 24
-/* A sub that has returned has none in its context. */
-static bool is_sub(const PERL_CONTEXT *cx)
-{
-    return CxTYPE(cx) == CXt_SUB && cx->blk_sub.cv;
-}
-
 /* Whether they are of the same call, as far as it shows */
 static bool is_same_call(const PERL_CONTEXT *a, const PERL_CONTEXT *b)
 {

@@ -54,9 +54,8 @@ typedef struct sirius_calls {
     bool more;
     U32 next_seq; /* statements that were compiled later have no lower number */
     sirius_point before, after;
-    bool moved; /* `after` may be in another call of the innermost sub */
-    const COP
-        *calls_at; /* if not: where the innermost frame has called another one since; NULL: it has not */
+    bool moved;          /* `after` may be in another call of the innermost sub */
+    const COP *calls_at; /* if not: where the innermost frame calls since; NULL: nowhere */
 } sirius_calls;
 
 typedef struct sirius_snapshot sirius_snapshot;
