@@ -50,7 +50,7 @@ package Shop; my $i = 0;
 while (1) { $i = ( $i + 1 ) % 1000;
     my $f = eval qq{#line 1 "f$i"\nsub { my \$n = \$i; \$n += \$_ for 1 .. 300; \$n }} or die; $f->() }
 CODE
-    [ 'closures that are given a name' => <<'CODE', sub { called_at( $_[0], sub { $_[0] =~ /::of(\d+)/ } ) }, qr/::of\d+|__ANON__\[s:2\]/ ],
+    [ 'closures that are given a name' => <<'CODE', sub { called_at( $_[0], sub { $_[0] =~ /::of(\d+)/ } ) }, qr/::of\d+|__ANON__\[program\d+:2\]/ ],
 package Shop; use Sub::Util 'set_subname';
 sub made { my ( $name, $k ) = @_; set_subname( "Shop::$name", sub { my $n = $k; $n += $_ for 1 .. 20; $n } ) }
 while (1) {
