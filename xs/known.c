@@ -232,10 +232,14 @@ static bool is_doubtful(const sirius_known *k, const entry *e)
     return is_given(e) && (in_turn || !e->finding.found); /* it was looked up while it was given */
 }
 
-/* Whether it counts though it is not there any more */
+/*
+ * Whether it counts though it is not there any more. A name that was given does not if it was not read since: all of that code may have
+ * another one by now.
+ */
 static bool is_trusted(const sirius_known *k, const entry *e)
 {
-    return e->is.kind == SIRIUS_KIND_PAD || ((e->sure || e->by_code == k->round) && e->trusted == k->round);
+    bool sure = e->sure && (!sirius_identity_has_name(&e->is) || e->finding.closure || e->read == k->round);
+    return e->is.kind == SIRIUS_KIND_PAD || ((sure || e->by_code == k->round) && e->trusted == k->round);
 }
 
 static sirius_finding finding_of(sirius_known *k, entry *e)

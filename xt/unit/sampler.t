@@ -293,6 +293,29 @@ CODE
     is_deeply [ grep {/one.*two|two.*one/} keys %seen ], [], 'none has its other name' or diag explain \%seen;
 };
 
+# Each at an address where one of the old name has been: that one was right, so its name counted though it was gone
+subtest 'closures with another name where those with the old one were' => sub {
+    my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
+#line 1 "s"
+package Shop; use Sub::Util; use Time::HiRes; no strict 'refs'; my $make = sub { my $n = 1; sub { Time::HiRes::sleep(0.002); $n++ } };
+for my $to (qw(one two)) { my @made = map { Sub::Util::set_subname( "Shop::$to", $make->() ) } 1 .. 20; for ( 1 .. 15 ) { &{"is_$to"}($_) for @made } }
+sub is_one { shift->(); 1 }
+sub is_two { shift->(); 1 }
+CODE
+    sleep 0.1;    # nothing else is known of their addresses
+    my ( %seen, $labels );
+    my $until = time + 60;
+    while ( time < $until && ( ($labels) = $sampler->stack ) ) {
+        $seen{ join '>', map {s/ .*//r} @$labels[ 1 .. $#$labels ] }++;
+        sleep 0.0005 + rand 0.001;
+    }
+    ended($pid);
+    for my $to (qw(one two)) {
+        ok List::Util::any( sub {/is_$to>.*sleep/}, keys %seen ), "$to is seen";
+    }
+    is_deeply [ grep {/one.*two|two.*one/} keys %seen ], [], 'none has its other name' or diag explain \%seen;
+};
+
 # Its state is that of one who sleeps before and after a sample, and it has run meanwhile
 subtest 'a sub with names in turn that sleeps shortly' => sub {
     my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
