@@ -88,10 +88,10 @@ static void put(pTHX_ SV *to, const entry *e, const char *text)
     memcpy(entry_of(to)->text, len ? text : "", len);
 }
 
-/* What is remembered of it does not count: a name may have been read while it was given. */
+/* What is remembered of it does not count: a name may have been read while it was given, or could not be. */
 static bool is_nothing(const sirius_known *k, const entry *e)
 {
-    return e->stale || (k->settled && sirius_identity_is_given(&e->is));
+    return e->stale || (sirius_identity_is_given(&e->is) && (k->settled || !e->finding.found));
 }
 
 /*
@@ -217,13 +217,12 @@ static bool is_begin(const entry *e)
 
 static bool is_given(const entry *e)
 {
-    return sirius_identity_is_given(&e->is) && !e->finding.closure && !e->finding.xs && !e->sure &&
-           !is_begin(e);
+    return sirius_identity_is_given(&e->is) && !e->finding.closure && !e->sure && !is_begin(e);
 }
 
 /*
  * A sub that was given its name may have another one than it had when the stack was read, or than its code is known for. Until that is
- * out, it is called by its code.
+ * out, it is called by its code, or not at all if that is C.
  */
 static bool is_doubtful(const sirius_known *k, const entry *e)
 {

@@ -79,8 +79,9 @@ void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, bo
 {
     const XPVCV *body = &r->sub.body;
     size_t before = sr_buffer_len(text);
+    const sirius_given_as given = {r->sub.name.xnv_u.xgv_stash, r->sub.name.xiv_u.xivu_namehek, r->sub.text};
     f->xs = (body->xcv_flags & CVf_ISXSUB) != 0;
-    f->found = by_code ? sirius_naming_code(pid, text, body) : sirius_naming_sub(pid, text, body);
+    f->found = by_code ? sirius_naming_code(pid, text, body) : sirius_naming_sub(pid, text, body, &given);
     if (f->xs)
         return;
     f->start = (const COP *)body->xcv_start_u.xcv_start;

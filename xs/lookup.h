@@ -4,6 +4,7 @@
 #include "sirius.h"
 
 #include "base/buffer.h"
+#include "naming.h"
 
 typedef enum sirius_leaf {
     SIRIUS_LEAF_NONE,
@@ -43,10 +44,7 @@ typedef union sirius_raw {
         COP first; /* of code in Perl, its first operation: its first statement, mostly */
         GV glob;   /* of a sub that may have been given its name, which is in the body of this */
         XPVGV name;
-        struct {
-            U32 hash;
-            I32 len;
-        } text; /* of the name: the same place may have another one soon */
+        sirius_name_head text; /* of the name: the same place may have another one soon */
     } sub;
     COP statement;
     UNOP operation;

@@ -26,21 +26,30 @@ static bool add_escaped(sr_buffer *out, sr_bytes name)
     return sr_logtext_add(out, name);
 }
 
-static bool add_name(pid_t pid, sr_buffer *out, const HEK *at)
+/* The name of which the head was read before: with another one, it is another name. */
+static bool add_that_name(pid_t pid, sr_buffer *out, const HEK *at, sirius_name_head head)
 {
-    struct {
-        U32 hash;
-        I32 len;
-    } head;
+    sirius_name_head now;
     char name[NAME_MAX_BYTES];
-    if (!at || !sirius_remote_copy(pid, &head, at, sizeof head) || head.len <= 0)
+    if (!at || head.len <= 0)
         return false;
     size_t len = head.len < (I32)sizeof name ? (size_t)head.len : sizeof name;
-    if (!sirius_remote_at(pid, name, at, STRUCT_OFFSET(HEK, hek_key), len) || memchr(name, 0, len))
+    const sirius_piece pieces[] = {
+        {name, (const void *)((uintptr_t)at + STRUCT_OFFSET(HEK, hek_key)), len},
+        {&now, at, sizeof now},
+    };
+    if (!sirius_remote_pieces(pid, pieces, sizeof pieces / sizeof pieces[0]) ||
+        memcmp(&now, &head, sizeof now) != 0 || memchr(name, 0, len))
         return false;
     if (len > sizeof sandbox - 1 && memcmp(name, sandbox, sizeof sandbox - 1) == 0)
         return sr_buffer_add(out, "main", 4);
     return add_escaped(out, sr_bytes_of(name, len)) && ((I32)len == head.len || sr_buffer_add(out, "...", 3));
+}
+
+static bool add_name(pid_t pid, sr_buffer *out, const HEK *at)
+{
+    sirius_name_head head;
+    return at && sirius_remote_copy(pid, &head, at, sizeof head) && add_that_name(pid, out, at, head);
 }
 
 static bool add_package(pid_t pid, sr_buffer *out, const HV *at)
@@ -65,8 +74,16 @@ static bool add_package(pid_t pid, sr_buffer *out, const HV *at)
     return add_name(pid, out, name);
 }
 
-bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body)
+bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body, const sirius_given_as *given)
 {
+    size_t before = out->end;
+    if (given->name) {
+        if (add_package(pid, out, given->package) && sr_buffer_add(out, "::", 2) &&
+            add_that_name(pid, out, given->name, given->head))
+            return true;
+        out->end = before;
+        return false;
+    }
     const HV *package = body->xcv_stash;
     const HEK *name;
     const GV *of;
@@ -87,7 +104,6 @@ bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body)
         package = its.xnv_u.xgv_stash;
         name = its.xiv_u.xivu_namehek;
     }
-    size_t before = out->end;
     if (add_package(pid, out, package) && sr_buffer_add(out, "::", 2) && add_name(pid, out, name))
         return true;
     out->end = before;

@@ -91,6 +91,27 @@ f(@l);
 #line 31 "s"
 f(@l) }
 CODE
+    [ 'a sub in C with names in turn' => <<'CODE', sub { called_at( $_[0], sub { $_[0] =~ /::to(\d+)/ } ) }, qr/\A\(main program\) s:\d+\z/ ],
+use Sub::Util 'set_subname'; use List::Util; *f = \&List::Util::sum; my @l = ( 1 .. 3000 );
+while (1) { set_subname( 'Shop::to10', \&f );
+#line 10 "s"
+f(@l), f(@l), f(@l), f(@l), f(@l), f(@l), f(@l), f(@l);
+set_subname( 'Shop::to20', \&f );
+#line 20 "s"
+f(@l), f(@l), f(@l), f(@l), f(@l), f(@l), f(@l), f(@l); }
+CODE
+    # All is as before where its name is kept, so what was read of another one meanwhile was believed
+    [ 'a sub that has its name again' => <<'CODE', sub { "@{ $_[0] }" =~ /(Shop::other.*main::stable)/ ? $1 : () }, qr/main::stable/ ],
+use Sub::Util 'set_subname'; use Time::HiRes 'time'; our ( $inner, @kept ); my $i = 0;
+sub stable { my $until = time + 0.03; 1 while time < $until }
+while ( $i++ < 1000 ) {
+    my $me = eval "sub { my \$n = $i; \$main::inner->() }" or die; push @kept, $me; set_subname( 'Shop::real', $me );
+    $inner = sub { my $until = time + 0.001;
+        while ( time < $until ) { for ( 1 .. 400 ) { } set_subname( 'Shop::x', $me ); set_subname( 'Shop::other', $me ); for ( 1 .. 100 ) { }
+            set_subname( 'Shop::y', $me ); set_subname( 'Shop::real', $me ) }
+        stable() };
+    $me->() }
+CODE
 );
 #>>>
 
