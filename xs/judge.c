@@ -13,7 +13,10 @@
 
 #include <string.h>
 
-enum { SOON = 4 }; /* inner frames whose subs are looked at first */
+enum {
+    SOON = 4,       /* inner frames whose subs are looked at first */
+    SEEN_MOST = 64, /* times, of a seam: then the older half is forgotten */
+};
 
 static bool has_sub(const sirius_callframe *f)
 {
@@ -72,11 +75,51 @@ static bool has_left(const sirius_callframe *f)
     return f->call == SIRIUS_CALL_SUB && !f->sub;
 }
 
+/* NULL: the place where frame i begins its level is unknown. */
+static sirius_seam *seam_of(sirius_reading *r, int i)
+{
+    const sirius_callframe *f = &r->now->frames[i];
+    const COP *at = !f->called_at && i > 0 ? f[-1].called_at : f->called_at;
+    sirius_seam *seam = &r->seams[((uintptr_t)at / sizeof(COP)) % SIRIUS_SEAMS];
+    if (!f->begins || !at)
+        return NULL;
+    if (seam->at != at)
+        *seam = (sirius_seam){.at = at};
+    return seam;
+}
+
+static void count_seams(sirius_reading *r)
+{
+    for (int i = 0; i < r->now->n; i++) {
+        sirius_seam *seam = seam_of(r, i);
+        if (!seam)
+            continue;
+        if (r->now->frames[i].torn)
+            seam->torn++;
+        else
+            seam->whole++;
+        if (seam->torn + seam->whole >= SEEN_MOST) {
+            seam->torn /= 2;
+            seam->whole /= 2;
+        }
+    }
+}
+
+/*
+ * Whether what is outside of frame i, on another level, may be of another moment. Where calls are shorter than it takes to read them, another
+ * one may have come and gone meanwhile, and it would be tried again until that looks whole.
+ */
+static bool is_torn(sirius_reading *r, int i)
+{
+    const sirius_seam *seam = seam_of(r, i);
+    return r->now->frames[i].torn || (seam && seam->torn > seam->whole);
+}
+
 /* Whether frame i was called by the frames outside of it */
 static bool is_linked(pTHX_ sirius_reading *r, int i, int steady)
 {
     const sirius_callframe *f = &r->now->frames[i], *caller = caller_of(r->now, i);
-    if (f->torn)
+    if (is_torn(r, i))
         return false;
     if (f->call == SIRIUS_CALL_SUB && !has_left(f) && !sirius_callsite_has(aTHX_ r->sites, r->known, f)) {
         if (i < r->now->n - steady || (i == 0 && r->now->moved)) /* it may be of two calls */
@@ -311,6 +354,7 @@ sirius_judgement sirius_judge(pTHX_ sirius_reading *r)
     sirius_judgement j = {.from = 0};
     for (int i = 0; i < c->n && i < SOON; i++) /* a closure may live for microseconds */
         sirius_known_sub(aTHX_ r->known, c->frames[i].sub);
+    count_seams(r);
     drop_late(aTHX_ r);
     int steady = steady_frames(r);
     j.whole = judge_statement(aTHX_ r, &c->after, &j) || judge_statement(aTHX_ r, &c->before, &j) ||

@@ -10,14 +10,15 @@
 enum {
     LEVELS_MAX = 40, /* of the interpreter: sort, overload, tie, DESTROY ... begin a new one */
     CONTEXTS_MAX = 2000,
-    ROOM = 16,           /* contexts for calls that come */
-    INNER = 4 * ROOM,    /* contexts that come and go most: they are copied in one piece, and at least */
-    INNER_USED = 8,      /* so many of those in use are of them */
+    ROOM = 16,        /* contexts for calls that come */
+    INNER = 4 * ROOM, /* contexts that come and go most: they are copied in one piece, and at least */
+    INNER_USED = 8,   /* so many of those in use are of them */
+    NEAR = 2 * ROOM, /* contexts of an outer level that are copied right before and after the innermost one */
     POINT_MAX = 8192,    /* bytes of the interpreter */
     DEPTH_MAX = 1 << 26, /* contexts of a level, 7 GB: more is no stack, and would overflow what is counted */
     TRIES_MAX = 4,
     SLACK = 300, /* ns */
-    AGAIN = 2,   /* levels outside of the innermost one that are read before and after it */
+    ENDED = 2,   /* inner levels that may have ended when perl is on one further out */
     UNUSED = 64, /* snapshots, until levels that have ended are read no more: each makes a copy slower */
 };
 
@@ -43,9 +44,11 @@ struct sirius_snapshot {
     char before[POINT_MAX], after[POINT_MAX];
     PERL_SI infos[LEVELS_MAX];
     PERL_CONTEXT contexts[CONTEXTS_MAX + ROOM * LEVELS_MAX];
-    PERL_SI infos_after[AGAIN + 1];
-    PERL_CONTEXT inner_after[AGAIN + 1][INNER];
-    PERL_CONTEXT inner_last[AGAIN + 1][INNER]; /* behind `after` */
+    PERL_CONTEXT near_after[LEVELS_MAX][NEAR]; /* of outer levels */
+    PERL_CONTEXT near_last[LEVELS_MAX][NEAR];
+    PERL_SI infos_after[LEVELS_MAX];
+    PERL_CONTEXT inner_after[ENDED + 1][INNER];
+    PERL_CONTEXT inner_last[ENDED + 1][INNER]; /* behind `after` */
 };
 
 /* --- the interpreter --- */
@@ -131,6 +134,12 @@ static I32 inner_of(const level *l)
     return l->n > INNER ? l->n - INNER : 0;
 }
 
+/* Where those of an outer level begin that are called from next */
+static I32 near_of(const level *l)
+{
+    return l->n > NEAR ? l->n - NEAR : 0;
+}
+
 /* Whether it is as deep as when it was found: else the calls that come and go are not copied last */
 static bool is_as_deep(const level *l, const PERL_SI *info)
 {
@@ -166,53 +175,69 @@ static sirius_piece contexts_of(const level *l, I32 from, I32 to, PERL_CONTEXT *
 }
 
 /*
- * What moves most comes last: the inner contexts, and the place right behind them. It takes 0.4 us from piece to piece: what is outside of
- * the innermost level may be of another moment, so it is read again after that; and the place may be that of the next call, so what
- * has called it is read once more.
+ * What moves most comes last: the inner contexts, and the place right behind them. It takes 0.4 us from piece to piece, so what is outside of
+ * the innermost level may be of another moment: that of it which calls further in is read right before and right after it, and if it
+ * is the same, it has not changed but for a call that was over meanwhile. Calls in turn may fit between the two each time, so it is read
+ * once more at the end. And the place may be that of the next call, so what has called it is read once more.
  */
 static bool copy(pTHX_ sirius_snapshot *s)
 {
-    sirius_piece pieces[2 * LEVELS_MAX + 4 * (AGAIN + 1) + 4];
+    sirius_piece pieces[6 * LEVELS_MAX + 3 * (ENDED + 1) + 5];
     size_t n = 0;
-    PERL_CONTEXT *to = s->contexts;
-    const level *l = &s->levels[0];
+    PERL_CONTEXT *contexts[LEVELS_MAX], *to = s->contexts;
+    const level *l = s->levels;
     const void *members = (const void *)((uintptr_t)s->members + s->target.away);
     I32 outer = inner_of(l);
     PERL_UNUSED_CONTEXT;
     pieces[n++] = (sirius_piece){&s->next_seq, SIRIUS_THERE(&s->target, PL_cop_seqmax), sizeof s->next_seq};
-    for (int i = 0; i < s->n; i++)
-        to += s->levels[i].n;
-    for (int i = s->n - 1; i > 0; i--) {
-        to -= s->levels[i].n;
-        pieces[n++] = (sirius_piece){&s->infos[i], s->levels[i].at, sizeof s->infos[i]};
-        pieces[n++] = contexts_of(&s->levels[i], 0, s->levels[i].n, to);
+    for (int i = 0; i < s->n; i++) {
+        contexts[i] = to;
+        to += l[i].n;
     }
-    if (outer)
-        pieces[n++] = contexts_of(l, 0, outer, s->contexts);
+    for (int i = s->n - 1; i > 0; i--) {
+        pieces[n++] = (sirius_piece){&s->infos[i], l[i].at, sizeof s->infos[i]};
+        pieces[n++] = contexts_of(&l[i], 0, near_of(&l[i]), contexts[i]);
+    }
+    pieces[n++] = contexts_of(l, 0, outer, s->contexts);
+    for (int i = s->n - 1; i > 0; i--)
+        pieces[n++] = contexts_of(&l[i], near_of(&l[i]), l[i].n, contexts[i] + near_of(&l[i]));
     pieces[n++] = (sirius_piece){s->before, members, s->members_len};
     pieces[n++] = (sirius_piece){&s->infos[0], l->at, sizeof s->infos[0]};
     pieces[n++] = contexts_of(l, outer, l->n, s->contexts + outer);
-    for (int i = 1; i < s->n && i <= AGAIN; i++) {
-        const level *again = &s->levels[i];
-        pieces[n++] = (sirius_piece){&s->infos_after[i], again->at, sizeof s->infos_after[i]};
-        pieces[n++] = contexts_of(again, inner_of(again), again->n, s->inner_after[i]);
+    for (int i = 1; i < s->n; i++)
+        pieces[n++] = contexts_of(&l[i], near_of(&l[i]), l[i].n, s->near_after[i]);
+    for (int i = 1; i < s->n && i <= ENDED; i++) {
+        pieces[n++] = (sirius_piece){&s->infos_after[i], l[i].at, sizeof s->infos_after[i]};
+        pieces[n++] = contexts_of(&l[i], inner_of(&l[i]), l[i].n, s->inner_after[i]);
     }
     pieces[n++] = (sirius_piece){s->after, members, s->members_len};
-    for (int i = 0; i < s->n && i <= AGAIN; i++)
-        pieces[n++] = contexts_of(&s->levels[i], inner_of(&s->levels[i]), s->levels[i].n, s->inner_last[i]);
+    for (int i = 0; i < s->n && i <= ENDED; i++)
+        pieces[n++] = contexts_of(&l[i], inner_of(&l[i]), l[i].n, s->inner_last[i]);
+    for (int i = ENDED + 1; i < s->n; i++) {
+        pieces[n++] = contexts_of(&l[i], near_of(&l[i]), l[i].n, s->near_last[i]);
+        pieces[n++] = (sirius_piece){&s->infos_after[i], l[i].at, sizeof s->infos_after[i]};
+    }
     return sirius_remote_pieces(s->target.pid, pieces, n);
 }
 
-/* Whether a level outside of the innermost one, of which these are the contexts, is of another moment than that. */
+/* Whether those in use from `from` on are the same in `again`, which begins there */
+static bool are_same(const level *l, const PERL_SI *info, const PERL_CONTEXT *contexts, I32 from,
+                     const PERL_CONTEXT *again)
+{
+    I32 used = info->si_cxix + 1 - l->from;
+    return used <= from || memcmp(contexts + from, again, (size_t)(used - from) * sizeof *contexts) == 0;
+}
+
+/* Whether a level outside of the innermost one, of which these are the contexts, was not the same each time. */
 static bool is_torn(const sirius_snapshot *s, int i, const PERL_CONTEXT *contexts)
 {
     const level *l = &s->levels[i];
-    I32 inner = inner_of(l), used = s->infos[i].si_cxix + 1 - l->from;
-    if (i > AGAIN)
-        return false;
-    return s->infos[i].si_cxix != s->infos_after[i].si_cxix ||
-           (used > inner &&
-            memcmp(contexts + inner, s->inner_after[i], (size_t)(used - inner) * sizeof *contexts) != 0);
+    const PERL_SI *info = &s->infos[i];
+    return info->si_cxix != s->infos_after[i].si_cxix ||
+           !are_same(l, info, contexts, near_of(l), s->near_after[i]) ||
+           (i <= ENDED && (!are_same(l, info, contexts, inner_of(l), s->inner_after[i]) ||
+                           !are_same(l, info, contexts, inner_of(l), s->inner_last[i]))) ||
+           (i > ENDED && !are_same(l, info, contexts, near_of(l), s->near_last[i]));
 }
 
 /* On which level perl is, as was copied last: if it is not the innermost one, its inner contexts are those that were read second. */
@@ -222,7 +247,7 @@ static void find_top(pTHX_ sirius_snapshot *s)
     PERL_CONTEXT *contexts = s->contexts;
     for (s->top = 0; s->top < s->n && s->levels[s->top].at != at; s->top++)
         contexts += s->levels[s->top].n;
-    if (s->top > AGAIN)
+    if (s->top > ENDED)
         s->top = s->n;
     if (s->top == 0 || s->top == s->n)
         return;
@@ -396,8 +421,11 @@ static void add_all(const sirius_snapshot *s, sirius_calls *c)
             contexts += l->n;
             continue;
         }
-        if (i > s->top && c->n > 0)
-            c->frames[c->n - 1].torn = c->frames[c->n - 1].torn || is_torn(s, i, contexts);
+        if (i > s->top && c->n > 0) {
+            sirius_callframe *f = &c->frames[c->n - 1];
+            f->begins = true;
+            f->torn = f->torn || is_torn(s, i, contexts);
+        }
         I32 top = i == s->top ? top_of(contexts, l, info->si_cxix) : info->si_cxix;
         if (i == s->top)
             compare_last(s, contexts, top, c);

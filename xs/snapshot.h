@@ -4,7 +4,7 @@
  * snapshot: the calls of another perl at a moment. All of it is read by one system call, since a sub may be over within a
  * microsecond: levels and contexts, and the place where perl is before and after the inner ones. Where those
  * lie is known from the time before, also those of levels that have ended and will be used again; only if there are others, they are found
- * anew. A level outside of the one where perl is may be of another moment: it is read a second time, and frames say if it had changed.
+ * anew. A level outside of the one where perl is may be of another moment: it is read three times, and frames say if it had changed.
  *
  * Owner: the sampler.
  */
@@ -33,10 +33,11 @@ typedef enum sirius_call {
 
 typedef struct sirius_callframe { /* a frame of the stack */
     sirius_call call;
-    int level; /* PERLSI_SIGNAL and so on */
-    bool late; /* it began while the stack was read, if it is one at all */
-    bool torn; /* what is outside of it, on another level, changed while the stack was read */
-    I32 depth; /* of recursion */
+    int level;   /* PERLSI_SIGNAL and so on */
+    bool late;   /* it began while the stack was read, if it is one at all */
+    bool begins; /* its level: what is outside of it is on another one */
+    bool torn;   /* that changed while it was read */
+    I32 depth;   /* of recursion */
     const CV *sub;
     const COP *called_at;
     const OP *retop;   /* of a sub: where its caller goes on; NULL: it was called by a sub in C */

@@ -31,6 +31,12 @@ sub called_at {
     return;
 }
 
+sub same_letter {
+    my ($labels) = @_;
+    return "@$labels" =~ /::pick_(\w) .*::is_(\w) / && $1 ne $2 ? "pick_$1 > is_$2" : ();
+}
+
+my $work  = '$x++; ' x 140;
 my $lines = join '', map {qq{#line $_ "s"\nf$_();\n}} 10 .. 29;
 my $subs  = join '', map {"sub f$_ { 1 }\n"} 10 .. 29;
 my $short = join '',
@@ -111,6 +117,12 @@ while ( $i++ < 1000 ) {
             set_subname( 'Shop::y', $me ); set_subname( 'Shop::real', $me ) }
         stable() };
     $me->() }
+CODE
+    # Each call on an outer level is shorter than it takes to read all levels
+    [ 'calls outside of sort blocks in turn' => <<"CODE", \&same_letter, qr/::pick_/ ],
+package Shop; our \$f; sub is_a { my \$x = 0; $work } sub is_b { my \$x = 0; $work }
+sub work { my \@x = sort { my \@y = sort { &\$f; 0 } 1, 2; 0 } 1, 2; 0 } sub pick_a { \$f = \\&is_a; work() } sub pick_b { \$f = \\&is_b; work() }
+while (1) { pick_a(); pick_b() }
 CODE
 );
 #>>>
