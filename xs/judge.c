@@ -14,8 +14,9 @@
 #include <string.h>
 
 enum {
-    SOON = 4,       /* inner frames whose subs are looked at first */
-    SEEN_MOST = 64, /* times, of a seam: then the older half is forgotten */
+    SOON = 4,        /* inner frames whose subs are looked at first */
+    SEEN_MOST = 256, /* times, of a seam: then the older half is forgotten */
+    RARELY = 16,     /* one of so many */
 };
 
 static bool has_sub(const sirius_callframe *f)
@@ -107,12 +108,16 @@ static void count_seams(sirius_reading *r)
 
 /*
  * Whether what is outside of frame i, on another level, may be of another moment. Where calls are shorter than it takes to read them, another
- * one may have come and gone meanwhile, and it would be tried again until that looks whole.
+ * one may have come and gone meanwhile, and it would be tried again until that looks whole. If the innermost sub has come and gone, even
+ * one short call between long ones may be such a one.
  */
 static bool is_torn(sirius_reading *r, int i)
 {
     const sirius_seam *seam = seam_of(r, i);
-    return r->now->frames[i].torn || (seam && seam->torn > seam->whole);
+    if (r->now->frames[i].torn || !seam)
+        return r->now->frames[i].torn;
+    return r->now->moved ? seam->whole < RARELY || seam->torn > seam->whole / RARELY
+                         : seam->torn > seam->whole;
 }
 
 /* Whether frame i was called by the frames outside of it */

@@ -124,6 +124,13 @@ package Shop; our \$f; sub is_a { my \$x = 0; $work } sub is_b { my \$x = 0; $wo
 sub work { my \@x = sort { my \@y = sort { &\$f; 0 } 1, 2; 0 } 1, 2; 0 } sub pick_a { \$f = \\&is_a; work() } sub pick_b { \$f = \\&is_b; work() }
 while (1) { pick_a(); pick_b() }
 CODE
+    [ 'a short call outside of a tie between long ones' => <<'CODE', \&same_letter, qr/::is_a / ],
+package Shop; sub TIESCALAR { bless [ $_[1] ] } sub FETCH { $_[0][0]->() }
+tie my $one, 'Shop', \&is_a; tie my $two, 'Shop', \&is_b;
+sub is_a { my $n = 0; $n += $_ for 1 .. 800; $n } sub is_b { 1 }
+sub reads { my $value = $_[0]; 1 } sub pick_a { reads($one) } sub pick_b { reads($two) }
+while (1) { pick_a(); pick_b() }
+CODE
 );
 #>>>
 
