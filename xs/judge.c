@@ -108,8 +108,8 @@ static void count_seams(sirius_reading *r)
 
 /*
  * Whether what is outside of frame i, on another level, may be of another moment. Where calls are shorter than it takes to read them, another
- * one may have come and gone meanwhile, and it would be tried again until that looks whole. If the innermost sub has come and gone, even
- * one short call between long ones may be such a one.
+ * one may have come and gone meanwhile, and it would be tried again until that looks whole. If the innermost sub is over as well, a short
+ * call between long ones may have done so.
  */
 static bool is_torn(sirius_reading *r, int i)
 {
