@@ -79,7 +79,7 @@ void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, bo
 {
     const XPVCV *body = &r->sub.body;
     size_t before = sr_buffer_len(text);
-    const sirius_given_as given = {r->sub.name.xnv_u.xgv_stash, r->sub.name.xiv_u.xivu_namehek, r->sub.text};
+    const sirius_name_at given = {r->sub.name.xnv_u.xgv_stash, r->sub.name.xiv_u.xivu_namehek, r->sub.text};
     f->xs = (body->xcv_flags & CVf_ISXSUB) != 0;
     f->found = by_code ? sirius_naming_code(pid, text, body) : sirius_naming_sub(pid, text, body, &given);
     if (f->xs)

@@ -74,25 +74,16 @@ static bool add_package(pid_t pid, sr_buffer *out, const HV *at)
     return add_name(pid, out, name);
 }
 
-bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body, const sirius_given_as *given)
+/* Where the name of a sub is that was not given one */
+static bool find_name(pid_t pid, const XPVCV *body, sirius_name_at *is)
 {
-    size_t before = out->end;
-    if (given->name) {
-        if (add_package(pid, out, given->package) && sr_buffer_add(out, "::", 2) &&
-            add_that_name(pid, out, given->name, given->head))
-            return true;
-        out->end = before;
-        return false;
-    }
-    const HV *package = body->xcv_stash;
-    const HEK *name;
     const GV *of;
+    is->package = body->xcv_stash;
 #ifdef CVf_NAMED
     bool named = (body->xcv_flags & CVf_NAMED) != 0;
-    name = named ? body->xcv_gv_u.xcv_hek : NULL;
+    is->name = named ? body->xcv_gv_u.xcv_hek : NULL;
     of = named ? NULL : body->xcv_gv_u.xcv_gv;
 #else
-    name = NULL;
     of = body->xcv_gv;
 #endif
     if (of) {
@@ -101,10 +92,18 @@ bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body, const siriu
         if (!sirius_remote_copy(pid, &gv, of, sizeof gv) || SvTYPE(&gv) != SVt_PVGV ||
             !sirius_remote_copy(pid, &its, gv.sv_any, sizeof its))
             return false;
-        package = its.xnv_u.xgv_stash;
-        name = its.xiv_u.xivu_namehek;
+        is->package = its.xnv_u.xgv_stash;
+        is->name = its.xiv_u.xivu_namehek;
     }
-    if (add_package(pid, out, package) && sr_buffer_add(out, "::", 2) && add_name(pid, out, name))
+    return is->name && sirius_remote_copy(pid, &is->head, is->name, sizeof is->head);
+}
+
+bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body, const sirius_name_at *given)
+{
+    sirius_name_at is = *given;
+    size_t before = out->end;
+    if ((is.name || find_name(pid, body, &is)) && add_package(pid, out, is.package) &&
+        sr_buffer_add(out, "::", 2) && add_that_name(pid, out, is.name, is.head))
         return true;
     out->end = before;
     return false;

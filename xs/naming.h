@@ -13,18 +13,18 @@ typedef struct sirius_name_head { /* before a name in the memory of perl */
     I32 len;
 } sirius_name_head;
 
-/* The name that a sub was given, as it was when that was read */
-typedef struct sirius_given_as {
+/* The name of a sub, as it was when that was read */
+typedef struct sirius_name_at {
     const HV *package;
-    const HEK *name; /* NULL: it was not given one */
+    const HEK *name; /* NULL: it has none, or was not given one */
     sirius_name_head head;
-} sirius_given_as;
+} sirius_name_at;
 
 /*
  * Adds "Package::sub" of a sub whose body was copied to *body: it may be gone by now. A name that it was given may be another one by now:
  * then it has none. False: it has no name; *out may have grown. A package of Plack for app.psgi is "main".
  */
-bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body, const sirius_given_as *given);
+bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body, const sirius_name_at *given);
 
 /* The same without the name that it may have been given: "Package::__ANON__", the package being the one of its code. */
 bool sirius_naming_code(pid_t pid, sr_buffer *out, const XPVCV *body);

@@ -235,9 +235,9 @@ static bool is_torn(const sirius_snapshot *s, int i, const PERL_CONTEXT *context
     const PERL_SI *info = &s->infos[i];
     return info->si_cxix != s->infos_after[i].si_cxix ||
            !are_same(l, info, contexts, near_of(l), s->near_after[i]) ||
-           (i <= ENDED && (!are_same(l, info, contexts, inner_of(l), s->inner_after[i]) ||
-                           !are_same(l, info, contexts, inner_of(l), s->inner_last[i]))) ||
-           (i > ENDED && !are_same(l, info, contexts, near_of(l), s->near_last[i]));
+           (i > ENDED ? !are_same(l, info, contexts, near_of(l), s->near_last[i])
+                      : !are_same(l, info, contexts, inner_of(l), s->inner_after[i]) ||
+                            !are_same(l, info, contexts, inner_of(l), s->inner_last[i]));
 }
 
 /* On which level perl is, as was copied last: if it is not the innermost one, its inner contexts are those that were read second. */
