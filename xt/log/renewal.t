@@ -3,7 +3,9 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../../t/lib";
 use File::Temp ();
+use IO::Socket::UNIX;
 use Test::More;
+use Sirius::Control::Client;
 use Sirius::Test;
 use Sirius::Test::Server;
 
@@ -134,13 +136,41 @@ for my $kind (qw(file command)) {
     };
 }
 
+# A perl that tries the installed code makes the first file, and waits for the second
+my ( $BEGUN, $GO ) = ( "$dir/begun", "$dir/go" );
+spew( "$dir/SlowTrial.pm", <<"MODULE" );
+package SlowTrial;
+if ( \$0 eq '-e' && !\$ENV{SIRIUS_RENEWAL} ) {
+    open my \$begun, '>', '$BEGUN';
+    select undef, undef, undef, 0.1 while !-e '$GO';
+}
+1;
+MODULE
+
+subtest 'something is under way when the installed code has been tried' => sub {
+    my $server = Sirius::Test::Server->start(
+        app  => $APP,
+        args => [ qw(--workers 1 --control), "$dir/control" ],
+        env  => { PERL5OPT => "-I$dir -MSlowTrial" },
+    );
+    $server->signal('HUP');
+    ok $server->wait_log( qr/reload completed/, 20 ), 'reloaded';
+    ok until_true( 20, sub { -e $BEGUN } ),           'the installed code is being tried';
+    my $profile = IO::Socket::UNIX->new( Peer => "$dir/control" ) or die "control: $!";
+    syswrite $profile, qq({"command":"profile","seconds":3,"hz":10}\n");
+    my ($status) = Sirius::Control::Client->new( "$dir/control", 20 )->ask( { command => 'status' } );
+    is $status->{status}{state}, 'running', 'the profile has begun';
+    spew( $GO, '' );
+    like scalar <$profile>, qr/"ok":1/, 'and ends';
+    ok $server->wait_log( qr/now runs the installed code/, 20 ), 'the supervisor is a new program after it';
+    unlink $BEGUN, $GO;
+    $server->stop;
+};
+
 # It has its log already
 subtest 'the directory of the error log is gone when the supervisor becomes a new program' => sub {
     my $logs = "$dir/logs";
     mkdir $logs or die "$logs: $!";
-    spew( "$dir/SlowTrial.pm",
-        "package SlowTrial;\nif ( \$0 eq '-e' && !\$ENV{SIRIUS_RENEWAL} ) { sleep 1 while !-e '$dir/go' }\n1;\n"
-    );
     my $server = Sirius::Test::Server->start(
         app       => $APP,
         args      => [qw(--workers 1)],
@@ -151,7 +181,7 @@ subtest 'the directory of the error log is gone when the supervisor becomes a ne
     ok $server->wait_log( qr/reload completed/, 20 ), 'reloaded';
     rename $logs, "$dir/moved" or die "$logs: $!";
     $server->{error_log} = "$dir/moved/error";
-    spew( "$dir/go", '' );
+    spew( $GO, '' );
     ok $server->wait_log( qr/now runs the installed code/, 20 ), 'the supervisor is a new program';
     is $server->ask('GET /')->status, 200, 'served';
     $server->signal('USR1');

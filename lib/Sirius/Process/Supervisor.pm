@@ -421,6 +421,13 @@ sub _heed {
     return $self->set_workers( $self->{scoreboard}->workers + $step, $who );
 }
 
+# Once after each reload, and again if something was under way when the code had been tried
+sub _is_to_try {
+    my $self    = shift;
+    my $put_off = delete $self->{put_off};
+    return $self->{reload}->renewed || $put_off;
+}
+
 sub _make_alerts {
     my ( $self, %state ) = @_;
     $self->{alerts}
@@ -498,7 +505,7 @@ sub _renew {
             : 'the new code cannot be loaded, see the lines above'
             )
     ) if $status;
-    return if !$self->_quiet;    # the next reload tries again
+    return $self->{put_off} = 1 if !$self->_quiet;    # the code may be another by then
     eval {
         Sirius::Process::Renewal->become(
             ref $self,
@@ -669,8 +676,8 @@ sub _supervise {
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
         $self->{loop}->act;
         $self->_stop_edge;
-        $self->_renew( delete $self->{tried} ) if defined $self->{tried};         # signals are handled by now
-        $self->_try                            if $self->_quiet && $all->renewed;
+        $self->_renew( delete $self->{tried} ) if defined $self->{tried};    # signals are handled by now
+        $self->_try                            if $self->_quiet && $self->_is_to_try;
     }
     $self->{alerts}->stop;
     $self->{commands}->stopped;
