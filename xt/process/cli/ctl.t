@@ -500,10 +500,13 @@ subtest 'Without --control' => sub {
     is_deeply [ ctl( '--pid', $server->pid, 'reload', '--wait' ) ], [ 0, "generation 2 is serving\n", '' ],
         'a reload';
     is + ( ctl( '--pid', $server->pid, 'status' ) )[0], 0, 'after which it is there';
-    my @others = grep { $_->{pid} != $server->pid } Sirius::Control::Place->all;
+
+    # Servers of other tests come and go
+    my $found = until_true( 30, sub { !( ctl('status') )[0] } );
 SKIP: {
-        skip 'other servers run on this machine', 1 if @others;
-        is + ( ctl('status') )[0], 0, 'the only server is found';
+        my @others = grep { $_->{pid} != $server->pid } Sirius::Control::Place->all;
+        skip 'other servers run on this machine', 1 if !$found && @others;
+        ok $found, 'the only server is found';
     }
     is_deeply [ ctl( '--pid', $server->pid, qw(stop --wait) ) ], [ 0, "stopped\n", '' ], 'a stop';
     ok !-e $path, 'takes it away';
