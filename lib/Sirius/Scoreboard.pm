@@ -30,7 +30,8 @@ sub edge {
     return if $edge{pid} <= 0;
     $edge{state}       = 'starting' if $edge{state} eq 'free';
     $edge{state}       = 'hanging'  if $edge{hangs_since};
-    @edge{qw(cpu rss)} = map { Sirius::OS::Proc->$_( $edge{pid} ) } qw(cpu resident) if !$option{quick};
+    @edge{qw(cpu rss)} = map { scalar Sirius::OS::Proc->$_( $edge{pid} ) } qw(cpu resident)
+        if !$option{quick};
     return \%edge;
 }
 
@@ -51,7 +52,7 @@ sub snapshot {
         map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
     if ( !$option{quick} ) {
         for my $worker (@workers) {
-            @{$worker}{qw(cpu rss)} = map { Sirius::OS::Proc->$_( $worker->{pid} ) } qw(cpu resident);
+            @{$worker}{qw(cpu rss)} = map { scalar Sirius::OS::Proc->$_( $worker->{pid} ) } qw(cpu resident);
         }
     }
     my @edges = map { $board->edge( $_, %option ) } 0 .. $board->edges - 1;

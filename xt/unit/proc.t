@@ -52,23 +52,34 @@ cmp_ok $now[1], '>', $before[1], 'it takes CPU time';
 cmp_ok $now[2], '>', $before[2], 'and gives the CPU up';
 like( Sirius::OS::Proc->stands($$), qr/\Arunning \(state R\)/, 'where it stands' );
 
-# A name that looks like the fields behind it
-pipe my $in, my $out or die "pipe: $!";
-my $pid = fork;
-die "fork: $!" if !defined $pid;
-if ( !$pid ) {
-    local $0 = ') Z 1 1 (';
-    close $in;
-    syswrite $out, 'x';
-    sleep 60;
-    POSIX::_exit(0);
+# A child with that name; its end closes the handle
+sub named {
+    my $name = shift;
+    pipe my $in, my $out or die "pipe: $!";
+    my $pid = fork;
+    die "fork: $!" if !defined $pid;
+    if ( !$pid ) {
+        local $0 = $name;
+        close $in;
+        syswrite $out, 'x';
+        sleep 60;
+        POSIX::_exit(0);
+    }
+    close $out;
+    sysread $in, my $byte, 1;
+    is( Sirius::OS::Proc->name($pid),   $name, "a process with the name $name" );
+    is( Sirius::OS::Proc->parent($pid), $$,    'its parent' );
+    cmp_ok( Sirius::OS::Proc->born($pid), '>=', Sirius::OS::Proc->born($$), 'it is younger' );
+    return $pid, $in;
 }
-close $out;
-sysread $in, my $byte, 1;
-is( Sirius::OS::Proc->parent($pid), $$, 'a process with brackets in its name' );
-cmp_ok( Sirius::OS::Proc->born($pid), '>=', Sirius::OS::Proc->born($$), 'is younger than its parent' );
+
+# Names that look like the fields behind them
+my ($pid) = named("x\n) Z 1");
 kill KILL => $pid;
-sysread $in, $byte, 1;    # its end has closed the pipe, nobody has waited for it
+waitpid $pid, 0;
+( $pid, my $in ) = named(') Z 1 1 (');
+kill KILL => $pid;
+sysread $in, my $byte, 1;    # its end has closed the pipe, nobody has waited for it
 for ( 1 .. 500 ) {
     last if !defined Sirius::OS::Proc->born($pid);
     select undef, undef, undef, 0.01;

@@ -116,6 +116,9 @@ subtest 'what a generation leaves that was killed' => sub {
     is_deeply [ sort { $a <=> $b } map { $board->row($_)->{pid} } 0 .. 2 ],
         [ sort { $a <=> $b } -$$, $$, $pid ],
         'a worker, one that has ended, and one that was not forked';
+    my ($ended) = grep { $_->{pid} == $pid } @{ $board->snapshot->{workers} };
+    is_deeply [ @{$ended}{qw(cpu rss)} ], [ undef, 0 ],
+        'nothing is known of the CPU time of one that has ended';
     $board->clear(8);
     is_deeply [ sort { $a <=> $b } map { $board->row($_)->{pid} } 0 .. 2 ],
         [ sort { $a <=> $b } -$$, $$, $pid ],

@@ -62,7 +62,7 @@ sub mounted { return -e '/proc/self/stat' }
 
 sub name {
     my ( $class, $pid ) = @_;
-    return _line("$pid/comm") =~ s/\n\z//r;
+    return $class->text("/proc/$pid/comm") =~ s/\n\z//r;
 }
 
 # Kills in our own control group, if it can be found: other processes of the machine do not count
@@ -149,17 +149,14 @@ sub waits {
 
 sub _line {
     my $file = shift;
-    open my $in, '<', "/proc/$file" or return '';
-    my $line = readline $in;
-    close $in or return '';
-    return defined $line ? $line : '';
+    return Sirius::OS::Proc->text("/proc/$file") =~ s/\n.*//sr;
 }
 
 # State, parent and so on: the fields of proc_pid_stat(5) from the third. The second field may contain
-# anything
+# anything, line feeds as well
 sub _stat {
     my $pid = shift;
-    my ($fields) = _line("$pid/stat") =~ /\A.*\) (.*)/s or return;
+    my ($fields) = Sirius::OS::Proc->text("/proc/$pid/stat") =~ /\A.*\) (.*)/s or return;
     return split ' ', $fields;
 }
 
