@@ -178,6 +178,48 @@ for my $scan ( [], ['--watch-scan'] ) {
     };
 }
 
+# What the options name, and what the application finds itself
+for my $scan ( [], ['--watch-scan'] ) {
+    subtest "links to folders of modules @$scan" => sub {
+        my $folder = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+        for my $release (qw(one two)) {
+            my %module = ( lib => 'Cart', include => 'Shop' );
+            Sirius::Test::Dev::write_file( "$folder/$release/$_/$module{$_}.pm",
+                "package $module{$_};\nsub name { '$release' }\n1;\n" )
+                for sort keys %module;
+            Sirius::Test::Dev::write_file( "$folder/$release/text", $release );
+        }
+        my $lead = sub {
+            my ( $name, $to ) = @_;
+            symlink $to, "$folder/next" or die $!;
+            rename "$folder/next", "$folder/$name" or die $!;
+        };
+        my @links = qw(included used watched);
+        $lead->( $_ => 'one' ) for @links;
+        my @args = ( '-I', "$folder/included/include", '--watch', "$folder/watched", @$scan );
+        my $dev  = Sirius::Test::Dev->start( <<"APP", qw(--workers 1), @args );
+use lib '$folder/used/lib';
+use Cart;
+use Shop;
+open my \$in, '<', '$folder/watched/text' or die "text: \$!";
+my \$text = join ' ', Shop::name(), Cart::name(), readline \$in;
+sub { [ 200, [ 'Content-Type' => 'text/plain' ], [\$text] ] }
+APP
+        my @got = ('one') x @links;
+        ok $dev->answers("@got"), 'before' or diag $dev->log;
+        for my $i ( 0 .. $#links ) {
+            $lead->( $links[$i] => 'two' );
+            $got[$i] = 'two';
+            ok $dev->answers("@got"), "$links[$i] leads elsewhere" or diag $dev->log;
+        }
+        unlink "$folder/used" or die $!;
+        ok $dev->answers(qr/Can't locate Cart[.]pm/), 'one that is gone' or diag $dev->log;
+        $lead->( used => 'one' );
+        ok $dev->answers('two one two'), 'and there again' or diag $dev->log;
+        $dev->stop;
+    };
+}
+
 for my $how ( [ '-r' => '-r' ], [ '-R' => '-R', 'DIR' ], [ '-L Restarter' => '-L', 'Restarter' ] ) {
     my ( $name, @args ) = @$how;
     subtest "sirius $name" => sub {

@@ -6,6 +6,7 @@ use parent 'Sirius::Process::Reload';
 
 use Cwd                 ();
 use Errno               qw(ESRCH);
+use File::Basename      qw(dirname);
 use List::Util          qw(max min);
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
@@ -137,12 +138,15 @@ sub _abandon {
     return $self->_give_up( $loading, $why );
 }
 
-# What the application begins with
+# What the application begins with, and the links that lead to it and to its modules. One that is gone may come again
 sub _app {
     my $self    = shift;
     my $session = $self->{session};
     my @app     = grep {defined} $session->app;
-    $self->{links} = { map { $_ => 1 } map { Sirius::Dev::Files->links($_) } @app };
+    my %folders = map  { dirname($_) => 1 } @{ $self->{inside} || [] };
+    my @gone    = grep { !lstat } keys %{ $self->{links} || {} };
+    my @links   = map  { Sirius::Dev::Files->links($_) } @app, $session->named, keys %folders;
+    $self->{links} = { map { $_ => 1 } @gone, @links };
     return $session->sources, @app, sort keys %{ $self->{links} };
 }
 

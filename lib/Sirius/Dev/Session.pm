@@ -131,6 +131,11 @@ sub link {
     return $url =~ s{\Ahttp://(?:127[.]0[.]0[.]1|0[.]0[.]0[.]0|\[::1?\])(?=:)}{http://localhost}r;
 }
 
+sub named {
+    my $self = shift;
+    return @{ $self->{include} }, @{ $self->{watch} };
+}
+
 # app: file of the application, or undef; command: it is sirius dev; conf; exclude, include and watch: paths; sources
 sub new {
     my ( $class, %args ) = @_;
@@ -292,6 +297,12 @@ The name of a generation, for pages.
   my $url = $session->link($url);
 
 With the name C<localhost> in place of an address that means this machine, unless the command is C<sirius -r>.
+
+=head2 named
+
+  my @paths = $session->named;
+
+The folders of C<-I>, and the files and folders of C<--watch>, by the names that they were given.
 
 =head2 new
 
