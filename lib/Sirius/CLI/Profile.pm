@@ -183,6 +183,8 @@ sub _check_options {
     my $worker = $self->given('worker') // 'all';
     $self->wrong("--worker: '$worker' is neither the PID of a worker nor all")
         if $worker !~ /\A(?:all|[0-9]{1,7})\z/;
+    my $path = $self->given('path') // '/';
+    $self->wrong("--path: '$path' does not begin with a slash: did you mean /$path?") if $path !~ m{\A/};
     return;
 }
 
@@ -209,7 +211,7 @@ sub _collector {
         for my $name ( grep { defined $self->given($_) } qw(path worker) ) {
             $self->wrong("--$name: process $pid is not the supervisor of a Sirius server");
         }
-        $which{pid} = $pid;
+        $self->{process} = $which{pid} = $pid;
     }
     $collector = eval { Sirius::Profile::Collector->new(%which) } if !defined $why;
     chomp( $why //= $@ );
@@ -261,7 +263,20 @@ sub _made {
     require( $class =~ s{::}{/}gr . '.pm' );
     my $title
         = 'Sirius on ' . Sys::Hostname::hostname() . POSIX::strftime( ', %Y-%m-%d %H:%M:%S', localtime );
-    return $class->$method( $samples, compare => $older, title => $title );
+    return $class->$method( $samples, compare => $older, none => $self->_none, title => $title );
+}
+
+# Why there are no samples
+sub _none {
+    my $self   = shift;
+    my $path   = $self->given('path');
+    my $worker = $self->given('worker') // 'all';
+    return 'no samples' if $self->{process};
+    return
+          'no samples: no request'
+        . ( defined $path ? " with a path that begins with $path" : '' )
+        . ' was running'
+        . ( $worker ne 'all' ? " in worker $worker" : '' );
 }
 
 sub _older {
@@ -318,11 +333,12 @@ sub _samples {
     return $samples;
 }
 
-# Tables and pages have some of it
+# Tables have all of it, and pages some
 sub _say_bounds {
     my ( $self, $format, $samples ) = @_;
     my ( $left_out, $hz ) = map { $samples->$_ } qw(left_out hz);
     my $wanted = $self->given('hz') // HZ;
+    print {*STDERR} "sirius profile: @{[ $self->_none ]}\n" if !$samples->stacks && $format ne 'table';
     print {*STDERR}
         "sirius profile: each worker was looked at $hz times a second, not $wanted, as there are many\n"
         if $hz < $wanted;
@@ -404,7 +420,9 @@ The labels:
 
 A space in the name of a sub is C<\x20> with C<--format folded>, so that the name ends at the first space.
 
-No name is guessed. What changes so fast that it can't be read as a whole is shown as far as it is certain, and then C<(moved)>; the number of these
+No name is guessed. One that was given while the program runs, as by L<Sub::Util/set_subname>, may be another one at any moment: such a sub is
+called by its code, C<Shop::__ANON__[Shop.pm:12]>, until its code was seen 16 times with that name and with no other one. So a short profile has
+some of its samples under both. What changes so fast that it can't be read as a whole is shown as far as it is certain, and then C<(moved)>; the number of these
 is told. What is not seen: a sub in C that has called a sub of Perl, threads other than the main one, and programs that the application has
 started.
 

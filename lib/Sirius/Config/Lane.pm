@@ -84,8 +84,11 @@ sub _one {
 # As the path of a request says it when it is decoded
 sub _prefix {
     my $prefix = shift;
+    die
+        "the prefix '$prefix' contains a percent sign: write the characters themselves, which match both ways\n"
+        if $prefix =~ /%/;
     die "the prefix '$prefix' contains a character that cannot be in one\n"
-        if $prefix =~ /[[:cntrl:]%?#\\]/;
+        if $prefix =~ /[[:cntrl:]?#\\]/;
     die "the prefix '$prefix' contains an empty name, . or ..\n" if $prefix =~ m{//|/\.{1,2}(?:/|\z)};
     utf8::encode($prefix)                                        if utf8::is_utf8($prefix);
     return $prefix;

@@ -11,15 +11,15 @@ use Sirius::Profile::Label;
 use constant { FUNCTIONS => 20, LINES => 15, REQUESTS => 10 };
 
 sub text {
-    my ( $class, $samples )  = @_;
-    my ( $all,   %requests ) = ( [ 0, 0 ] );
+    my ( $class, $samples, %options ) = @_;
+    my ( $all, %requests ) = ( [ 0, 0 ] );
     $samples->each_stack( sub {
         my ( $frames, @counts ) = @_;
         for my $sum ( $all, $requests{ $frames->[0] } ||= [ 0, 0 ] ) {
             $sum->[$_] += $counts[$_] for 0, 1;
         }
     } );
-    return "no samples: no request was running\n" if !sum 0, @$all;
+    return ( $options{none} // 'no samples' ) . "\n" if !sum 0, @$all;
     my $functions = Sirius::Profile::Functions->of($samples);
     my $lines     = Sirius::Profile::Functions->of( $samples, lines => 1 );
     my ( $self, $total ) = map {
@@ -87,9 +87,9 @@ Sirius::Profile::Table - a profile as tables of text
 
 =head2 text
 
-  my $text = Sirius::Profile::Table->text($samples);
+  my $text = Sirius::Profile::Table->text( $samples, none => 'no samples: no request was running' );
 
-A summary; then the requests, functions and lines with the most samples, as shares of all: on CPU and waiting.
+A summary; then the requests, functions and lines with the most samples, as shares of all: on CPU and waiting. If there are no samples, C<none>.
 
 =head1 SEE ALSO
 

@@ -145,7 +145,12 @@ subtest 'tables and files' => sub {
         }
     );
     ( $status, $out ) = $server->with_load( '/shop/1', sub { profile( @args, '--path', '/other' ) } );
-    is $out, "no samples: no request was running\n", 'no request of that path';
+    is $out, "no samples: no request with a path that begins with /other was running\n",
+        'no request of that path';
+    my ($pid) = $server->workers;
+    ( $status, $out, $said ) = profile( @args, '--worker', $pid, qw(--format folded) );
+    is "$status$out$said", "0sirius profile: no samples: no request was running in worker $pid\n",
+        'nor in that worker, and a file without samples';
 };
 
 subtest 'what each worker does now' => sub {
@@ -278,6 +283,7 @@ subtest 'Wrong usage' => sub {
         '--hz 0'                      => '--hz: 0 is too small: the minimum is 1',
         '--hz 1001'                   => '--hz: 1001 is too large: the maximum is 1000',
         '--worker one'                => q(--worker: 'one' is neither the PID of a worker nor all),
+        '--path busy'                 => q(--path: 'busy' does not begin with a slash: did you mean /busy?),
         '--compare x'                 => '--compare: only with --format html',
         "--compare $dir/no -o x.htm"  => "--compare: $dir/no: No such file or directory",
         "--compare $dir/bad -o x.htm" => "--compare: $dir/bad: line 1 is not a stack with a count: no count",
