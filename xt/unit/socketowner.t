@@ -44,4 +44,9 @@ ok $owner->{sirius}, 'a server of Sirius';
 is $owner->{pid}, $server->pid, 'its supervisor, not the edge, which has the socket as well';
 $server->stop;
 
+{
+    local $0 = "a\nb";
+    is $class->tcp( $tcp->sockport )->{text}, "a\\x0ab (PID $$)", 'a process with anything in its name';
+}
+
 done_testing;

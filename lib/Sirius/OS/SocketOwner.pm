@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use File::Spec ();
+use Sirius::Base::Text;
 use Sirius::OS::Proc;
 
 use constant { ACCEPTS => 0x10000, LISTEN => 0x0A };    # of linux/net.h and net/tcp_states.h
@@ -56,7 +57,11 @@ sub _owner {
     my $sirius  = grep { $_->[1] =~ /\Asirius\b/ } @names;
     my ($first) = ( grep( { !$pid{ Sirius::OS::Proc->parent( $_->[0] ) } } @names ), @names );
     return {} if !$first;
-    return { pid => $first->[0], sirius => $sirius, text => "$first->[1] (PID $first->[0])" };
+    return {
+        pid    => $first->[0],
+        sirius => $sirius,
+        text   => Sirius::Base::Text->harmless("$first->[1] (PID $first->[0])")
+    };
 }
 
 # Only root can know it of all processes
