@@ -11,7 +11,7 @@ enum {
     READS_MAX = 1500,     /* operations that are looked at for one of them, of 1 to 4 us each */
     ALL_READS_MAX = 3000, /* and for all of a stack */
     DEPTH_MAX = 200,      /* of a statement */
-    LEARNED_MAX = 4,      /* other subs that are known to be called there; if there are more, any may be */
+    LEARNED_MAX = 4,      /* other subs that are called there: after these any may be, where a call is */
     LEVELS_MAX = 40,      /* statements around a statement */
     NAME_MAX_BYTES = 64,
     CODES_MAX = 8,      /* that are counted at a call */
@@ -30,7 +30,8 @@ typedef struct site {
     bool found;
     sirius_finding call; /* leaf: by a glob, by the name of a method, or by whatever was calculated: NONE */
     const CV *sub;       /* of LEAF_SUB: what the glob had last */
-    const CV *learned[LEARNED_MAX];
+    const CV *learned[LEARNED_MAX]; /* the last ones, of so many: */
+    U32 learns;
     char name[NAME_MAX_BYTES]; /* of LEAF_METHOD; "": it is longer */
     code codes[CODES_MAX];
     U32 counted; /* of all codes, also those for which there is no room */
@@ -102,39 +103,40 @@ static const OP *parent(walk *w, UNOP op)
     return op.op_sibparent;
 }
 
-/* The last statement before it among those that have the same parent */
-static bool statement_before(walk *w, const UNOP *above, const OP *it, UNOP *statement)
+/* The last statement before it among those that have the same parent; NULL: there is none */
+static const OP *statement_before(walk *w, const UNOP *above, const OP *it, UNOP *statement)
 {
     UNOP op;
-    bool has = false;
+    const OP *last = NULL;
     for (const OP *at = above->op_first; at != it && read_op(w, at, &op); at = sibling(&op)) {
         if (is_statement(&op)) {
             *statement = op;
-            has = true;
+            last = at;
         }
     }
-    return has;
+    return last;
 }
 
 /*
  * In the statement, or in one around it: perl does not always note when it leaves a block, as before it looks at the condition of a
- * loop again.
+ * loop again. With `outer`, whether that is the statement, or one around it.
  */
-static bool find(walk *w, const OP *statement)
+static bool find(walk *w, const OP *statement, const OP *outer)
 {
     UNOP op, above, around;
     if (!read_op(w, statement, &op) || !is_statement(&op))
         return false;
-    if (has_behind(w, &op))
+    if (outer ? statement == outer : has_behind(w, &op))
         return true;
     const OP *at = parent(w, op);
     if (!read_op(w, at, &op))
         return false;
     for (int i = 0; i < LEVELS_MAX; i++) {
-        const OP *up = parent(w, op);
+        const OP *up = parent(w, op), *before;
         if (!read_op(w, up, &above) || !(above.op_flags & OPf_KIDS))
             return false;
-        if (statement_before(w, &above, at, &around) && has_behind(w, &around))
+        before = statement_before(w, &above, at, &around);
+        if (before && (outer ? before == outer : has_behind(w, &around)))
             return true;
         at = up;
         op = above;
@@ -160,12 +162,12 @@ static void note_name(pid_t pid, site *s, const PAD *variables)
     s->name[len] = 0;
 }
 
-/* f: the frame that was called; NULL: only whether it is there */
-static site look(walk *w, const COP *statement, const sirius_callframe *f)
+/* f: the frame that was called; NULL: only whether it is there. outer: see find */
+static site look(walk *w, const COP *statement, const sirius_callframe *f, const OP *outer)
 {
     site s;
     memset(&s, 0, sizeof s);
-    s.found = find(w, (const OP *)statement);
+    s.found = find(w, (const OP *)statement, outer);
     if (!s.found && w->left <= 0) { /* unknown */
         s.found = true;
     } else if (s.found && f) {
@@ -184,14 +186,17 @@ static bool has_name(const sirius_finding *sub, const char *name)
     return !name[0] || sub->closure || sirius_operand_names(sub, sr_bytes_of(name, strlen(name)));
 }
 
+/* What is asked of a statement, with an operation */
+typedef enum what_at { GOES_ON_AT, HAS, IS_WITHIN } what_at;
+
 /* NULL: nothing is known of it */
-static site *get(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op,
-                 const sirius_callframe *f)
+static site *get(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, what_at what,
+                 const OP *op, const sirius_callframe *f)
 {
     struct {
         const void *statement, *op;
-        U32 seq, called;
-    } key = {statement, op, 0, f != NULL};
+        U32 seq, what;
+    } key = {statement, op, 0, what};
     sirius_finding its = sirius_known_statement(aTHX_ known, statement);
     if (!op || !its.there)
         return NULL;
@@ -200,8 +205,11 @@ static site *get(pTHX_ sirius_callsites *c, sirius_known *known, const COP *stat
     if (!found && c->left < READS_MAX) /* another time */
         return NULL;
     if (!found) {
-        walk w = {.pid = c->target.pid, .retop = f ? op : NULL, .op = f ? NULL : op, .left = READS_MAX};
-        site s = look(&w, statement, f);
+        walk w = {.pid = c->target.pid,
+                  .retop = what == GOES_ON_AT ? op : NULL,
+                  .op = what == HAS ? op : NULL,
+                  .left = READS_MAX};
+        site s = look(&w, statement, f, what == IS_WITHIN ? op : NULL);
         c->left -= READS_MAX - w.left;
         if (HvUSEDKEYS(c->sites) >= SITES_MAX)
             hv_clear(c->sites);
@@ -252,11 +260,11 @@ static bool is_usual(site *s, const sirius_finding *sub)
 
 bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
 {
-    site *s = get(aTHX_ c, known, f->called_at, f->retop, f);
+    site *s = get(aTHX_ c, known, f->called_at, GOES_ON_AT, f->retop, f);
     if (!s) /* it was called by a sub in C, or it is unknown */
         return true;
     if (!s->found)
-        return false;
+        return is_learned(s, f->sub);
     sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
     bool usual = is_usual(s, &sub);
     if (is_learned(s, f->sub))
@@ -273,23 +281,27 @@ bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const s
 
 void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
 {
-    site *s = get(aTHX_ c, known, f->called_at, f->retop, f);
+    site *s = get(aTHX_ c, known, f->called_at, GOES_ON_AT, f->retop, f);
     sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
-    if (!s || (s->found && sub.closure && sub.reused)) /* at its address will be another one */
+    if (!s || (sub.closure && sub.reused) || is_learned(s, f->sub)) /* at its address will be another one */
         return;
-    for (int i = 0; s->found && i < LEARNED_MAX; i++) {
-        if (!s->learned[i]) {
-            s->learned[i] = f->sub;
-            return;
-        }
+    if (s->learns == LEARNED_MAX && s->found) {
+        s->call.leaf = SIRIUS_LEAF_NONE;
+        return;
     }
-    s->found = true;
-    s->call.leaf = SIRIUS_LEAF_NONE;
+    s->learned[s->learns++ % LEARNED_MAX] = f->sub;
 }
 
 bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op)
 {
-    const site *s = get(aTHX_ c, known, statement, op, NULL);
+    const site *s = get(aTHX_ c, known, statement, HAS, op, NULL);
+    return s && s->found;
+}
+
+bool sirius_callsite_is_within(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement,
+                               const COP *outer)
+{
+    const site *s = get(aTHX_ c, known, statement, IS_WITHIN, (const OP *)outer, NULL);
     return s && s->found;
 }
 #else
@@ -310,6 +322,14 @@ bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const CO
 {
     PERL_UNUSED_CONTEXT;
     (void)c, (void)known, (void)statement, (void)op;
+    return true;
+}
+
+bool sirius_callsite_is_within(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement,
+                               const COP *outer)
+{
+    PERL_UNUSED_CONTEXT;
+    (void)c, (void)known, (void)statement, (void)outer;
     return true;
 }
 #endif

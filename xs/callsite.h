@@ -4,7 +4,8 @@
  * callsite: whether a statement calls a sub and goes on behind that call. A context of perl has both, the statement and the operation
  * to go on with, but it may have been written while it was read: then the statement is that of one call, and the sub that of
  * another. The tree of operations tells. What was found once is remembered. It does not tell all: the other branch of ?:, a method of
- * another name, goto &sub, the code of s///e. What was seen there twice in a row is a call as well, and is learned.
+ * another name, goto &sub, the code of s///e. What was seen there twice in a row is a call as well, and is learned,
+ * of that sub alone: a process may stand between the statement and the operation of a new context.
  *
  * Owner: the sampler. Not for perl before 5.26, whose operations do not know what is above them: there every call is believed.
  */
@@ -26,5 +27,9 @@ void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const
 
 /* Whether the operation is one of the statement: perl sets the one after the other. */
 bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op);
+
+/* Whether the statement is `outer`, or one within it, as in the block of a sort. */
+bool sirius_callsite_is_within(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement,
+                               const COP *outer);
 
 #endif

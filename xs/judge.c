@@ -120,11 +120,19 @@ static bool is_torn(sirius_reading *r, int i)
                          : seam->torn > seam->whole;
 }
 
+/* Whether a statement may be one of frame i: of the block of a sort, if it is one. What is outside of that may have other blocks. */
+static bool is_of_block(pTHX_ sirius_reading *r, int i, const COP *at)
+{
+    const sirius_callframe *f = &r->now->frames[i];
+    return i == r->now->n || f->call != SIRIUS_CALL_SORT || !at ||
+           sirius_callsite_is_within(aTHX_ r->sites, r->known, at, f->called_at);
+}
+
 /* Whether frame i was called by the frames outside of it */
 static bool is_linked(pTHX_ sirius_reading *r, int i, int steady)
 {
     const sirius_callframe *f = &r->now->frames[i], *caller = caller_of(r->now, i);
-    if (is_torn(r, i))
+    if (is_torn(r, i) || !is_of_block(aTHX_ r, i + 1, f->called_at))
         return false;
     if (f->call == SIRIUS_CALL_SUB && !has_left(f) && !sirius_callsite_has(aTHX_ r->sites, r->known, f)) {
         if (i < r->now->n - steady || (i == 0 && r->now->moved)) /* it may be of two calls */
@@ -189,7 +197,7 @@ static bool judge_statement(pTHX_ sirius_reading *r, const sirius_point *p, siri
     *j = (sirius_judgement){.from = from, .at = p->statement, .within = p};
     bool in_sub = sirius_known_statement(aTHX_ r->known, p->statement).root != NULL;
     if (first == c->n) {
-        if (in_sub)
+        if (in_sub || (c->moved && from < c->n)) /* of another sort block? */
             *j = (sirius_judgement){.from = from, .at = left_at};
         return !in_sub || left_at;
     }
@@ -372,6 +380,8 @@ sirius_judgement sirius_judge(pTHX_ sirius_reading *r)
         bool is_sub = first < c->n && c->frames[first].call == SIRIUS_CALL_SUB;
         j = (sirius_judgement){.from = is_sub ? from : 0, .whole = is_sub};
     }
+    if (!is_of_block(aTHX_ r, j.from, j.at)) /* or its context is counted, but has not been written yet */
+        j = (sirius_judgement){.from = j.from + 1};
     for (int i = c->n - 1; i >= j.from; i--) {
         if (!is_linked(aTHX_ r, i, steady) || !is_there(aTHX_ r, &c->frames[i])) {
             j = (sirius_judgement){.from = i + 1};

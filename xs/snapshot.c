@@ -41,14 +41,19 @@ struct sirius_snapshot {
 
     /* what was read last */
     U32 next_seq;
-    char before[POINT_MAX], after[POINT_MAX];
+    char before[POINT_MAX];
     PERL_SI infos[LEVELS_MAX];
     PERL_CONTEXT contexts[CONTEXTS_MAX + ROOM * LEVELS_MAX];
     PERL_CONTEXT near_after[LEVELS_MAX][NEAR]; /* of outer levels */
     PERL_CONTEXT near_last[LEVELS_MAX][NEAR];
     PERL_SI infos_after[LEVELS_MAX];
-    PERL_CONTEXT inner_after[ENDED + 1][INNER];
-    PERL_CONTEXT inner_last[ENDED + 1][INNER]; /* behind `after` */
+    struct {                       /* of a level on which perl may be, right behind each other */
+        PERL_CONTEXT inner[INNER]; /* of level 0: not used */
+        char point[POINT_MAX];
+        PERL_CONTEXT last[INNER];
+    } at[ENDED + 1];
+    PERL_CONTEXT
+    far_last[CONTEXTS_MAX]; /* of these levels, one behind the other: those further out, once more */
 };
 
 /* --- the interpreter --- */
@@ -175,19 +180,41 @@ static sirius_piece contexts_of(const level *l, I32 from, I32 to, PERL_CONTEXT *
 }
 
 /*
- * What moves most comes last: the inner contexts, and the place right behind them. It takes 0.4 us from piece to piece, so what is outside of
- * the innermost level may be of another moment: that of it which calls further in is read right before and right after it, and if it
- * is the same, it has not changed but for a call that was over meanwhile. Calls in turn may fit between the two each time, so it is read
- * once more at the end. And the place may be that of the next call, so what has called it is read once more.
+ * Adds what is read of a level on which perl may be: its inner contexts, the place, and these contexts again, since the place may be that of the
+ * next call. It takes 0.4 us from piece to piece, so nothing is between these three: a call that fits there is not noticed. The contexts
+ * further out, of a deep stack, are read before and behind them.
+ */
+static size_t add_level_at(const sirius_snapshot *s, int i, const void *members, PERL_CONTEXT *contexts,
+                           PERL_CONTEXT *far_last, sirius_piece *pieces)
+{
+    sirius_snapshot *to = (sirius_snapshot *)s;
+    const level *l = &s->levels[i];
+    I32 inner = inner_of(l);
+    size_t n = 0;
+    pieces[n++] = contexts_of(l, 0, inner, contexts);
+    if (i == 0)
+        pieces[n++] = (sirius_piece){to->before, members, s->members_len};
+    pieces[n++] = (sirius_piece){i ? &to->infos_after[i] : &to->infos[i], l->at, sizeof to->infos[i]};
+    pieces[n++] = contexts_of(l, inner, l->n, i ? to->at[i].inner : contexts + inner);
+    pieces[n++] = (sirius_piece){to->at[i].point, members, s->members_len};
+    pieces[n++] = contexts_of(l, inner, l->n, to->at[i].last);
+    pieces[n++] = contexts_of(l, 0, inner, far_last);
+    return n;
+}
+
+/*
+ * What moves most comes last: the level on which perl is. What is outside of that may be of another moment: what of it calls
+ * further in is read right before and right after it, and if it is the same, it has not changed but for a call that was over meanwhile. Calls in
+ * turn may fit between the two each time, so it is read once more at the end. Perl may be on a level further out than the time before: the
+ * first ones of these are read as the innermost one is.
  */
 static bool copy(pTHX_ sirius_snapshot *s)
 {
-    sirius_piece pieces[6 * LEVELS_MAX + 3 * (ENDED + 1) + 5];
+    sirius_piece pieces[6 * LEVELS_MAX + 7 * (ENDED + 1) + 1];
     size_t n = 0;
-    PERL_CONTEXT *contexts[LEVELS_MAX], *to = s->contexts;
+    PERL_CONTEXT *contexts[LEVELS_MAX], *to = s->contexts, *far_last = s->far_last;
     const level *l = s->levels;
     const void *members = (const void *)((uintptr_t)s->members + s->target.away);
-    I32 outer = inner_of(l);
     PERL_UNUSED_CONTEXT;
     pieces[n++] = (sirius_piece){&s->next_seq, SIRIUS_THERE(&s->target, PL_cop_seqmax), sizeof s->next_seq};
     for (int i = 0; i < s->n; i++) {
@@ -195,24 +222,19 @@ static bool copy(pTHX_ sirius_snapshot *s)
         to += l[i].n;
     }
     for (int i = s->n - 1; i > 0; i--) {
+        I32 from = i > ENDED ? 0 : inner_of(&l[i]);
         pieces[n++] = (sirius_piece){&s->infos[i], l[i].at, sizeof s->infos[i]};
-        pieces[n++] = contexts_of(&l[i], 0, near_of(&l[i]), contexts[i]);
+        pieces[n++] = contexts_of(&l[i], from, near_of(&l[i]), contexts[i] + from);
     }
-    pieces[n++] = contexts_of(l, 0, outer, s->contexts);
     for (int i = s->n - 1; i > 0; i--)
         pieces[n++] = contexts_of(&l[i], near_of(&l[i]), l[i].n, contexts[i] + near_of(&l[i]));
-    pieces[n++] = (sirius_piece){s->before, members, s->members_len};
-    pieces[n++] = (sirius_piece){&s->infos[0], l->at, sizeof s->infos[0]};
-    pieces[n++] = contexts_of(l, outer, l->n, s->contexts + outer);
+    n += add_level_at(s, 0, members, contexts[0], far_last, pieces + n);
     for (int i = 1; i < s->n; i++)
         pieces[n++] = contexts_of(&l[i], near_of(&l[i]), l[i].n, s->near_after[i]);
     for (int i = 1; i < s->n && i <= ENDED; i++) {
-        pieces[n++] = (sirius_piece){&s->infos_after[i], l[i].at, sizeof s->infos_after[i]};
-        pieces[n++] = contexts_of(&l[i], inner_of(&l[i]), l[i].n, s->inner_after[i]);
+        far_last += inner_of(&l[i - 1]);
+        n += add_level_at(s, i, members, contexts[i], far_last, pieces + n);
     }
-    pieces[n++] = (sirius_piece){s->after, members, s->members_len};
-    for (int i = 0; i < s->n && i <= ENDED; i++)
-        pieces[n++] = contexts_of(&l[i], inner_of(&l[i]), l[i].n, s->inner_last[i]);
     for (int i = ENDED + 1; i < s->n; i++) {
         pieces[n++] = contexts_of(&l[i], near_of(&l[i]), l[i].n, s->near_last[i]);
         pieces[n++] = (sirius_piece){&s->infos_after[i], l[i].at, sizeof s->infos_after[i]};
@@ -228,19 +250,32 @@ static bool are_same(const level *l, const PERL_SI *info, const PERL_CONTEXT *co
     return used <= from || memcmp(contexts + from, again, (size_t)(used - from) * sizeof *contexts) == 0;
 }
 
+/* Whether those of a deep level that are further out than its inner ones were not the same before and behind these */
+static bool is_far_torn(const sirius_snapshot *s, int i, const PERL_CONTEXT *contexts)
+{
+    const PERL_CONTEXT *last = s->far_last;
+    I32 inner = inner_of(&s->levels[i]), used = s->infos[i].si_cxix + 1 - s->levels[i].from;
+    for (int k = 0; k < i; k++)
+        last += inner_of(&s->levels[k]);
+    used = used < inner ? used : inner;
+    return used > 0 && memcmp(contexts, last, (size_t)used * sizeof *contexts) != 0;
+}
+
 /* Whether a level outside of the innermost one, of which these are the contexts, was not the same each time. */
 static bool is_torn(const sirius_snapshot *s, int i, const PERL_CONTEXT *contexts)
 {
     const level *l = &s->levels[i];
     const PERL_SI *info = &s->infos[i];
-    return info->si_cxix != s->infos_after[i].si_cxix ||
-           !are_same(l, info, contexts, near_of(l), s->near_after[i]) ||
-           (i > ENDED ? !are_same(l, info, contexts, near_of(l), s->near_last[i])
-                      : !are_same(l, info, contexts, inner_of(l), s->inner_after[i]) ||
-                            !are_same(l, info, contexts, inner_of(l), s->inner_last[i]));
+    if (info->si_cxix != s->infos_after[i].si_cxix ||
+        !are_same(l, info, contexts, near_of(l), s->near_after[i]))
+        return true;
+    if (i > ENDED)
+        return !are_same(l, info, contexts, near_of(l), s->near_last[i]);
+    return !are_same(l, info, contexts, inner_of(l), s->at[i].inner) ||
+           !are_same(l, info, contexts, inner_of(l), s->at[i].last) || is_far_torn(s, i, contexts);
 }
 
-/* On which level perl is, as was copied last: if it is not the innermost one, its inner contexts are those that were read second. */
+/* On which level perl is: if it is not the innermost one, its inner contexts are those that were read second. */
 static void find_top(pTHX_ sirius_snapshot *s)
 {
     const PERL_SI *at = point_of(aTHX_ s, s->before).level;
@@ -254,7 +289,7 @@ static void find_top(pTHX_ sirius_snapshot *s)
     const level *l = &s->levels[s->top];
     I32 inner = inner_of(l);
     s->infos[s->top] = s->infos_after[s->top];
-    memcpy(contexts + inner, s->inner_after[s->top], (size_t)(l->n - inner) * sizeof *contexts);
+    memcpy(contexts + inner, s->at[s->top].inner, (size_t)(l->n - inner) * sizeof *contexts);
 }
 
 /* --- frames --- */
@@ -297,6 +332,8 @@ static void add_sub(sirius_calls *c, const PERL_CONTEXT *cx)
     else if (cx->cx_type & CXp_SUB_RE)
         call = SIRIUS_CALL_REGEX;
 #endif
+    if (call != SIRIUS_CALL_SUB && !cx->blk_sub.cv) /* it is over, or has not begun */
+        return;
     sirius_callframe *f = add(c, call, cx->blk_oldcop);
     if (!f)
         return;
@@ -382,6 +419,24 @@ static bool is_same_call(const PERL_CONTEXT *a, const PERL_CONTEXT *b)
            a->blk_sub.retop == b->blk_sub.retop && a->blk_sub.olddepth == b->blk_sub.olddepth;
 }
 
+static bool has_block(const PERL_SI *info)
+{
+#ifdef PERLSI_MULTICALL
+    if (info->si_type == PERLSI_MULTICALL)
+        return true;
+#endif
+    return info->si_type == PERLSI_SORT;
+}
+
+/* Whether another sort, or code of a pattern, has begun: a context tells where its block is. The last one stays there until then. */
+static bool is_other_block(const sirius_snapshot *s, const PERL_CONTEXT *contexts)
+{
+    const level *l = &s->levels[s->top];
+    const PERL_CONTEXT *last = s->at[s->top].last;
+    return has_block(&s->infos[s->top]) && l->from == 0 && inner_of(l) == 0 &&
+           (CxTYPE(last) != CxTYPE(contexts) || last->blk_oldcop != contexts->blk_oldcop);
+}
+
 /*
  * Whether the place behind the contexts is one of the calls in them, of which the innermost context is at `top`: they were the same behind
  * it. Blocks and loops come and go within a call.
@@ -389,11 +444,11 @@ static bool is_same_call(const PERL_CONTEXT *a, const PERL_CONTEXT *b)
 static void compare_last(const sirius_snapshot *s, const PERL_CONTEXT *contexts, I32 top, sirius_calls *c)
 {
     const level *l = &s->levels[s->top];
-    const PERL_CONTEXT *last = s->inner_last[s->top];
+    const PERL_CONTEXT *last = s->at[s->top].last;
     I32 inner = inner_of(l), at = top - l->from;
     while (at >= 0 && !is_sub(&contexts[at]))
         at--;
-    c->moved = at >= 0 && at < inner;
+    c->moved = (at >= 0 && at < inner) || is_other_block(s, contexts);
     for (I32 i = inner; i <= at && !c->moved; i++)
         c->moved = !is_same_call(&contexts[i], &last[i - inner]);
     for (I32 i = at < inner ? inner : at + 1; i < l->n && !c->moved && !c->calls_at; i++)
@@ -421,16 +476,21 @@ static void add_all(const sirius_snapshot *s, sirius_calls *c)
             contexts += l->n;
             continue;
         }
+        bool torn = i > s->top && is_torn(s, i, contexts);
         if (i > s->top && c->n > 0) {
             sirius_callframe *f = &c->frames[c->n - 1];
             f->begins = true;
-            f->torn = f->torn || is_torn(s, i, contexts);
+            f->torn = f->torn || torn;
+        } else if (torn) { /* no call has begun on the level where perl is */
+            c->moved = true;
         }
         I32 top = i == s->top ? top_of(contexts, l, info->si_cxix) : info->si_cxix;
         if (i == s->top)
             compare_last(s, contexts, top, c);
         for (I32 at = top; at >= l->from; at--) {
             int before = c->n;
+            if (i == s->top && at - l->from == inner_of(l) - 1 && c->n > 0)
+                c->frames[c->n - 1].torn = is_far_torn(s, i, contexts);
             add_context(c, &contexts[at - l->from], at == 0 && info->si_type == PERLSI_SORT);
             if (c->n > before)
                 c->frames[before].late = at > info->si_cxix;
@@ -478,7 +538,10 @@ bool sirius_snapshot_take(pTHX_ sirius_snapshot *s, sirius_calls *c)
             add_all(s, c);
             c->next_seq = s->next_seq;
             c->before = point_of(aTHX_ s, s->before);
-            c->after = point_of(aTHX_ s, s->after);
+            c->after = point_of(aTHX_ s, s->at[s->top].point);
+            c->moved = c->moved || c->after.level != s->levels[s->top].at;
+            if (c->moved)
+                c->calls_at = NULL;
             return true;
         }
         s->n = 0;

@@ -36,8 +36,17 @@ sub same_letter {
     return "@$labels" =~ /::pick_(\w) .*::is_(\w) / && $1 ne $2 ? "pick_$1 > is_$2" : ();
 }
 
+# All lines are of the same ten
+sub same_ten {
+    my ($labels) = @_;
+    my %tens = map { / s:(\d)\d\z/ ? ( $1 => 1 ) : () } @$labels;
+    return keys %tens > 1 ? "@$labels" : ();
+}
+
 my $work  = '$x++; ' x 140;
 my $lines = join '', map {qq{#line $_ "s"\nf$_();\n}} 10 .. 29;
+my $sort  = '@r = sort { $a->{n} <=> $b->{n} } @l;';
+my ( $deep, $end ) = map { $_ x 50 } qw({ });
 my $subs  = join '', map {"sub f$_ { 1 }\n"} 10 .. 29;
 my $short = join '',
     map {qq(#line $_ "s"\n{ my \$k = rand; my \$c = sub { my \$y = \$k; \$y++; \$y }; \$c->() }\n)} 10, 20,
@@ -130,6 +139,71 @@ tie my $one, 'Shop', \&is_a; tie my $two, 'Shop', \&is_b;
 sub is_a { my $n = 0; $n += $_ for 1 .. 800; $n } sub is_b { 1 }
 sub reads { my $value = $_[0]; 1 } sub pick_a { reads($one) } sub pick_b { reads($two) }
 while (1) { pick_a(); pick_b() }
+CODE
+    [ 'two sorts in turn' => <<"CODE", \&same_ten, qr/\A\(sort block\) s:/ ],
+my \@r; my \@l = map { { n => \$_ % 17 } } 1 .. 40;
+while (1) {
+#line 10 "s"
+$sort
+#line 20 "s"
+$sort }
+CODE
+    [ 'a long sort and a short one' => <<'CODE', \&same_ten, qr/\A\(sort block\) s:/ ],
+my @r; my $n = 0;
+while (1) {
+#line 10 "s"
+@r = sort { $n++ for 1 .. 40; 0 } 1, 2;
+#line 20 "s"
+@r = sort { 0 } 1, 2 }
+CODE
+    # Where the level of the sort has begun, and its block has not, the innermost sub is on another level than the place
+    ( map { my ( $name, $here ) = @$_; [ $name => <<"CODE", \&same_ten, qr/\Amain::within s:/ ] } [ 'calls of a sub that sorts' => '@r = sort { $n++ for 1 .. 800; 0 } 1, 2;' ], [ 'calls of a sub with a pattern that runs code' => q('ab' =~ m{a(?{ $n++ for 1 .. 100 })b};) ] ),
+my \@r; my \$n = 0;
+sub within {
+#line 5 ""
+    goto TWENTY if !\$_[0];
+#line 10 "s"
+    $here
+#line 11 "s"
+    return 1;
+#line 20 "s"
+    TWENTY: $here
+#line 21 "s"
+    return 2 }
+sub one {
+#line 12 "s"
+    within(1);
+#line 13 "s"
+    1 }
+sub two {
+#line 22 "s"
+    within(0);
+#line 23 "s"
+    1 }
+while (1) {
+#line 14 "s"
+one();
+#line 24 "s"
+two() }
+CODE
+    # The outer contexts of a deep level are copied by themselves, long before the inner ones if other levels have ended
+    [ 'deep calls in turn beside levels that have ended' => <<"CODE", \&same_letter, qr/::is_a / ],
+package Shop; our \$f; my ( \$n, \$k ) = ( 0, 0 ); sub quick { \$n++ }
+sub is_a { \$n++ for 1 .. 6; 1 } sub is_b { \$n++ for 1 .. 6; 1 }
+sub work { $deep my \$r = &\$f(); 1 $end } sub pick_a { \$f = \\&is_a; work() } sub pick_b { \$f = \\&is_b; work() }
+sub levels { $deep my \@r = sort { my \@y = sort { quick() for 1 .. 400; 0 } 1, 2; 0 } 1, 2; $end }
+while (1) { levels() if ++\$k % 400 == 0; pick_a(); pick_b() }
+CODE
+    # A context may stand with the place to go on of the last call as long as the process is off the CPU
+    [ 'short subs in turn' => <<'CODE', sub { called_at( $_[0], sub { $_[0] =~ /::f(\d+)/ } ) }, qr/::f\d+/ ],
+package Shop; our $x; sub f10 { $x++; $x++; $x++; 1 } sub f20 { $x++; $x++; $x++; 2 } sub f30 { $x++; $x++; $x++; 3 }
+while (1) { 1;
+#line 10 "s"
+f10();
+#line 20 "s"
+f20();
+#line 30 "s"
+f30() }
 CODE
 );
 #>>>
