@@ -148,6 +148,9 @@ subtest 'tables and files' => sub {
     is $out, "no samples: no request with a path that begins with /other was running\n",
         'no request of that path';
     my ($pid) = $server->workers;
+    $server->wait_board( sub {
+        !grep { $_->{state} eq 'busy' } @{ $_[0]{workers} };
+    } );
     ( $status, $out, $said ) = profile( @args, '--worker', $pid, qw(--format folded) );
     is "$status$out$said", "0sirius profile: no samples: no request was running in worker $pid\n",
         'nor in that worker, and a file without samples';
