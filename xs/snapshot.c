@@ -52,8 +52,7 @@ struct sirius_snapshot {
         char point[POINT_MAX];
         PERL_CONTEXT last[INNER];
     } at[ENDED + 1];
-    PERL_CONTEXT
-    far_last[CONTEXTS_MAX]; /* of these levels, one behind the other: those further out, once more */
+    PERL_CONTEXT far_last[CONTEXTS_MAX]; /* those further out of these levels, once more */
 };
 
 /* --- the interpreter --- */
@@ -179,26 +178,34 @@ static sirius_piece contexts_of(const level *l, I32 from, I32 to, PERL_CONTEXT *
     return (sirius_piece){into, context_at(l, from), (size_t)(to - from) * sizeof *into};
 }
 
+/* Where those further out of a level are in far_last */
+static I32 far_of(const sirius_snapshot *s, int i)
+{
+    I32 at = 0;
+    while (i > 0)
+        at += inner_of(&s->levels[--i]);
+    return at;
+}
+
 /*
  * Adds what is read of a level on which perl may be: its inner contexts, the place, and these contexts again, since the place may be that of the
  * next call. It takes 0.4 us from piece to piece, so nothing is between these three: a call that fits there is not noticed. The contexts
  * further out, of a deep stack, are read before and behind them.
  */
-static size_t add_level_at(const sirius_snapshot *s, int i, const void *members, PERL_CONTEXT *contexts,
-                           PERL_CONTEXT *far_last, sirius_piece *pieces)
+static size_t add_level_at(sirius_snapshot *s, int i, const void *members, PERL_CONTEXT *contexts,
+                           sirius_piece *pieces)
 {
-    sirius_snapshot *to = (sirius_snapshot *)s;
     const level *l = &s->levels[i];
     I32 inner = inner_of(l);
     size_t n = 0;
     pieces[n++] = contexts_of(l, 0, inner, contexts);
     if (i == 0)
-        pieces[n++] = (sirius_piece){to->before, members, s->members_len};
-    pieces[n++] = (sirius_piece){i ? &to->infos_after[i] : &to->infos[i], l->at, sizeof to->infos[i]};
-    pieces[n++] = contexts_of(l, inner, l->n, i ? to->at[i].inner : contexts + inner);
-    pieces[n++] = (sirius_piece){to->at[i].point, members, s->members_len};
-    pieces[n++] = contexts_of(l, inner, l->n, to->at[i].last);
-    pieces[n++] = contexts_of(l, 0, inner, far_last);
+        pieces[n++] = (sirius_piece){s->before, members, s->members_len};
+    pieces[n++] = (sirius_piece){i ? &s->infos_after[i] : &s->infos[i], l->at, sizeof s->infos[i]};
+    pieces[n++] = contexts_of(l, inner, l->n, i ? s->at[i].inner : contexts + inner);
+    pieces[n++] = (sirius_piece){s->at[i].point, members, s->members_len};
+    pieces[n++] = contexts_of(l, inner, l->n, s->at[i].last);
+    pieces[n++] = contexts_of(l, 0, inner, s->far_last + far_of(s, i));
     return n;
 }
 
@@ -212,7 +219,7 @@ static bool copy(pTHX_ sirius_snapshot *s)
 {
     sirius_piece pieces[6 * LEVELS_MAX + 7 * (ENDED + 1) + 1];
     size_t n = 0;
-    PERL_CONTEXT *contexts[LEVELS_MAX], *to = s->contexts, *far_last = s->far_last;
+    PERL_CONTEXT *contexts[LEVELS_MAX], *to = s->contexts;
     const level *l = s->levels;
     const void *members = (const void *)((uintptr_t)s->members + s->target.away);
     PERL_UNUSED_CONTEXT;
@@ -228,13 +235,11 @@ static bool copy(pTHX_ sirius_snapshot *s)
     }
     for (int i = s->n - 1; i > 0; i--)
         pieces[n++] = contexts_of(&l[i], near_of(&l[i]), l[i].n, contexts[i] + near_of(&l[i]));
-    n += add_level_at(s, 0, members, contexts[0], far_last, pieces + n);
+    n += add_level_at(s, 0, members, contexts[0], pieces + n);
     for (int i = 1; i < s->n; i++)
         pieces[n++] = contexts_of(&l[i], near_of(&l[i]), l[i].n, s->near_after[i]);
-    for (int i = 1; i < s->n && i <= ENDED; i++) {
-        far_last += inner_of(&l[i - 1]);
-        n += add_level_at(s, i, members, contexts[i], far_last, pieces + n);
-    }
+    for (int i = 1; i < s->n && i <= ENDED; i++)
+        n += add_level_at(s, i, members, contexts[i], pieces + n);
     for (int i = ENDED + 1; i < s->n; i++) {
         pieces[n++] = contexts_of(&l[i], near_of(&l[i]), l[i].n, s->near_last[i]);
         pieces[n++] = (sirius_piece){&s->infos_after[i], l[i].at, sizeof s->infos_after[i]};
@@ -253,12 +258,9 @@ static bool are_same(const level *l, const PERL_SI *info, const PERL_CONTEXT *co
 /* Whether those of a deep level that are further out than its inner ones were not the same before and behind these */
 static bool is_far_torn(const sirius_snapshot *s, int i, const PERL_CONTEXT *contexts)
 {
-    const PERL_CONTEXT *last = s->far_last;
     I32 inner = inner_of(&s->levels[i]), used = s->infos[i].si_cxix + 1 - s->levels[i].from;
-    for (int k = 0; k < i; k++)
-        last += inner_of(&s->levels[k]);
     used = used < inner ? used : inner;
-    return used > 0 && memcmp(contexts, last, (size_t)used * sizeof *contexts) != 0;
+    return used > 0 && memcmp(contexts, s->far_last + far_of(s, i), (size_t)used * sizeof *contexts) != 0;
 }
 
 /* Whether a level outside of the innermost one, of which these are the contexts, was not the same each time. */

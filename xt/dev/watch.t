@@ -18,6 +18,13 @@ sub { [ 200, [ 'Content-Type', 'text/plain' ], [\$text] ] }
 APP
 }
 
+# A link to there takes the name at once
+sub lead {
+    my ( $folder, $name, $to ) = @_;
+    symlink $to, "$folder/next" or die $!;
+    return rename( "$folder/next", "$folder/$name" ) || die $!;
+}
+
 subtest 'files of the folder' => sub {
     my $dev = Sirius::Test::Dev->start( "sub { [ 200, [], ['first'] ] }\n",
         { files => { 'views/index.tt' => 'one' } } );
@@ -161,12 +168,11 @@ for my $scan ( [], ['--watch-scan'] ) {
             = map { ( "$_/app.psgi" => $app, "$_/lib/Shop.pm" => "package Shop;\nsub name { '$_' }\n1;\n" ) }
             qw(one two);
         Sirius::Test::Dev::write_file( "$folder/$_", $files{$_} ) for sort keys %files;
-        symlink 'one', "$folder/current" or die $!;
+        lead( $folder, current => 'one' );
         my $dev = Sirius::Test::Dev->start( undef, { folder => $folder, app => 'current/app.psgi' },
             '--workers', 1, @$scan );
         ok $dev->answers('one'), 'one release';
-        symlink 'two', "$folder/next" or die $!;
-        rename "$folder/next", "$folder/current" or die $!;
+        lead( $folder, current => 'two' );
         ok $dev->answers('two'), 'another one takes its place' or diag $dev->log;
         like $dev->log, qr/: \S*current\b.* changed$/m, 'which is said';
         $dev->save( 'two/lib/Shop.pm', $files{'two/lib/Shop.pm'} =~ s/'two'/'three'/r );
@@ -189,13 +195,8 @@ for my $scan ( [], ['--watch-scan'] ) {
                 for sort keys %module;
             Sirius::Test::Dev::write_file( "$folder/$release/text", $release );
         }
-        my $lead = sub {
-            my ( $name, $to ) = @_;
-            symlink $to, "$folder/next" or die $!;
-            rename "$folder/next", "$folder/$name" or die $!;
-        };
         my @links = qw(included used watched);
-        $lead->( $_ => 'one' ) for @links;
+        lead( $folder, $_ => 'one' ) for @links;
         my @args = ( '-I', "$folder/included/include", '--watch', "$folder/watched", @$scan );
         my $dev  = Sirius::Test::Dev->start( <<"APP", qw(--workers 1), @args );
 use lib '$folder/used/lib';
@@ -208,13 +209,13 @@ APP
         my @got = ('one') x @links;
         ok $dev->answers("@got"), 'before' or diag $dev->log;
         for my $i ( 0 .. $#links ) {
-            $lead->( $links[$i] => 'two' );
+            lead( $folder, $links[$i] => 'two' );
             $got[$i] = 'two';
             ok $dev->answers("@got"), "$links[$i] leads elsewhere" or diag $dev->log;
         }
         unlink "$folder/used" or die $!;
         ok $dev->answers(qr/Can't locate Cart[.]pm/), 'one that is gone' or diag $dev->log;
-        $lead->( used => 'one' );
+        lead( $folder, used => 'one' );
         ok $dev->answers('two one two'), 'and there again' or diag $dev->log;
         $dev->stop;
     };
