@@ -44,6 +44,7 @@ my %ENDING  = (
     json   => 'speedscope',
     pb     => 'pprof'
 );
+my %PICTURE = map { $_ => 1 } qw(pdf png svg);    # what other profilers write
 
 my @ROWS = (
     [   'Commands',
@@ -239,8 +240,11 @@ sub _format {
     my $self   = shift;
     my $format = $self->given('format');
     return $format if defined $format;
-    my ($ending) = ( $self->given('output') // '' ) =~ /[.]([a-z]+)\z/i;
-    return defined $ending && $ENDING{ lc $ending } || 'table';
+    my $file = $self->given('output') // return 'table';
+    my ($ending) = map {lc} $file =~ /[.]([a-z]+)\z/i or return 'table';
+    $self->wrong("--output: '$file': a flame graph is no .$ending file, but a page: use .html")
+        if $PICTURE{$ending};
+    return $ENDING{$ending} // 'table';
 }
 
 # Whether its rows have PIDs of this PID namespace
@@ -467,7 +471,8 @@ Look at the server with this control socket (default: C<SIRIUS_CONTROL>, or the 
 
 C<table>: requests, functions and lines with the most samples. C<folded>: a line for each stack, with its count. C<html>: a page with a flame graph,
 which needs nothing else. C<speedscope>: a file for L<https://www.speedscope.app>. C<pprof>: a file for C<go tool pprof>. Default: by
-the ending of the file of C<--output> (F<.folded>, F<.html>, F<.json>, F<.pb.gz>), else C<table>.
+the ending of the file of C<--output> (F<.folded>, F<.html>, F<.json>, F<.pb.gz>), else C<table>. F<.svg>, F<.png> and F<.pdf> are
+refused.
 
 =item B<--hz> I<N>
 

@@ -20,6 +20,7 @@ my %SHELL = map { $_ => 1 } qw(ash bash busybox dash ksh mksh sh zsh);
 use constant {
     GONE   => 1,       # seconds that processes which were killed have to be gone
     LOOK   => 0.02,    # between two looks
+    SOON   => 1,       # second, in which a command that makes itself a daemon seems to have ended
     STEADY => 10,      # a command that has run for this many seconds has not failed at its start
 };
 
@@ -46,7 +47,7 @@ sub follow {
     my ( $self, $command, $setting, $grace ) = @_;
     @{$self}{qw(command setting wanted)} = ( $command, $setting, 1 );
     $self->{backoff} = $self->_backoff;    # what was wrong may have been mended
-    delete $self->{fell};
+    delete @{$self}{qw(fell hinted)};
     return $self->_ask_to_end($grace);
 }
 
@@ -220,11 +221,15 @@ sub _fell {
     my $delay = $steady ? $self->{backoff}->died( age => $child->age ) : $self->{backoff}->failed;
     $self->{fell} = 1;
     my $level = $status ? 'error' : 'info';
-    return Sirius::Log->$level(
+    Sirius::Log->$level(
         sprintf '--beside %s: PID %d %s; %s',
         $self->{name}, $child->pid,
         Sirius::OS::ExitStatus->words( $status, 'status 0' ),
         $delay ? sprintf( 'next attempt in %g s', $delay ) : 'starting it again'
+    );
+    return if $status || $child->age >= SOON || $self->{hinted}++;
+    return Sirius::Log->warn(
+        "--beside $self->{name}: it ended as soon as it was started; if it makes itself a daemon, let it stay in the foreground"
     );
 }
 

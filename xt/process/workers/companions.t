@@ -82,6 +82,10 @@ subtest 'it ends by itself' => sub {
         qr/info: --beside zero: PID \d+ exited with status 0; next attempt in 0.1 s$/m, 10
         ),
         'with status 0';
+    ok $server->wait_log(
+        qr/warn: --beside zero: it ended as soon as .* let it stay in the foreground$/m, 10
+        ),
+        'which may be a daemon';
     ok $server->wait_log( qr{^none\[\d+\]: cannot run '/no/such --thing': No such file or directory$}m, 10 ),
         'it cannot be run';
     ok $server->wait_log( qr/none: PID \d+ exited with status 127; next attempt in 0.2 s$/m, 10 ),
@@ -89,6 +93,8 @@ subtest 'it ends by itself' => sub {
     ok until_true( 10, sub { ( status()->{three}{restarts} // 0 ) >= 3 } ), 'how often is counted';
     ok until_true( 10, sub { status()->{none}{state} eq 'waiting' } ),      'what it waits for';
     is $server->ask('GET /')->status, 200, 'nobody else notices';
+    is_deeply [ $server->log =~ /--beside (\w+): it ended as soon/g ], ['zero'],
+        'a word about daemons comes once';
     $server->stop;
 };
 
