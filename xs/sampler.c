@@ -163,8 +163,11 @@ static AV *labels(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below,
     if (of_server)
         av_clear(list);
     reverse(list);
-    if (av_len(list) >= 0 && has_leaf)
+    if (av_len(list) >= 0 && has_leaf) {
+        if (j->from < s->read.now->n && s->read.now->frames[j->from].call == SIRIUS_CALL_LEVEL)
+            SvREFCNT_dec(av_pop(list)); /* what it is for has not begun, or is over: it is called by the leaf */
         av_push(list, SvREFCNT_inc(leaf));
+    }
     if (!j->whole)
         av_push(list, newSVpvs("(moved)"));
     return list;

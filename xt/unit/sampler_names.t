@@ -205,6 +205,11 @@ f20();
 #line 30 "s"
 f30() }
 CODE
+    [ 'where the handler of a signal has not begun yet' => <<'CODE', sub { "@{ $_[0] }" =~ /(\(signal handler\) CORE::kill.*)/ ? $1 : () }, qr/signal handler/ ],
+use POSIX; my $n; my $handler = sub { $n++ }; my @all = map { SIGRTMIN() + $_ } 0 .. 29; my $set = POSIX::SigSet->new(@all);
+for (@all) { my $how = POSIX::SigAction->new( $handler, $set, POSIX::SA_SIGINFO ); $how->safe(1); POSIX::sigaction( $_, $how ) }
+sub work { POSIX::sigprocmask( SIG_BLOCK, $set ); kill $_ => $$ for @all; POSIX::sigprocmask( SIG_UNBLOCK, $set ), kill 0 => $$ } work() while 1;
+CODE
 );
 #>>>
 
