@@ -1,7 +1,8 @@
 /*
- * alternate: one connection to each of several servers, which are asked in turn, 50 requests each, for so many seconds. What disturbs
- * the machine disturbs all of them alike, so their latencies can be compared to a few percent where those of one server cannot.
- * Prints, for each, the number of requests, and p50, p99 and p99.9 in ns.
+ * alternate: one connection to each of several servers, which are asked in turn, 50 requests each, for so
+ * many seconds. What disturbs the machine disturbs all of them alike, so their latencies can be compared to a
+ * few percent where those of one server cannot. Prints, for each, the number of requests, and p50, p99 and
+ * p99.9 in ns.
  *   cc -O2 -o /tmp/alternate bench/alternate.c && /tmp/alternate SECONDS PATH PORT PORT ...
  */
 #include "loopback.h"

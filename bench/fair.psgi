@@ -1,6 +1,7 @@
-# For the measurements of fairness: / sleeps 1 ms, /sleep 100 ms, /slow 500 ms, /long 10 s; /burn computes for 5 ms; /hello
-# answers at once, /big with 1 MB; /order sleeps 1 ms and tells when its request was complete and when it was begun, /report does so
-# for the seconds of its query; /stream sends its head at once and the rest after 100 ms
+# For the measurements of fairness: / sleeps 1 ms, /sleep 100 ms, /slow 500 ms, /long 10 s; /burn computes for
+# 5 ms; /hello answers at once, /big with 1 MB; /order sleeps 1 ms and tells when its request was complete and
+# when it was begun, /report does so for the seconds of its query; /stream sends its head at once and the rest
+# after 100 ms
 use strict;
 use warnings;
 

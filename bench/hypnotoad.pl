@@ -1,7 +1,8 @@
 #!/usr/bin/env perl
 
-# The jobs of the .psgi files beside this one, for a server that runs Mojolicious applications only. SIRIUS_BENCH_APP is
-# the name of the job, SIRIUS_BENCH_HYPNOTOAD what the server is told, as "name=value ...".
+# The jobs of the .psgi files beside this one, for a server that runs Mojolicious applications only.
+# SIRIUS_BENCH_APP is the name of the job, SIRIUS_BENCH_HYPNOTOAD what the server is told, as "name=value
+# ...".
 
 use Mojolicious::Lite;
 use Time::HiRes qw(sleep time);

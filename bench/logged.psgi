@@ -1,4 +1,5 @@
-# hello with an access log; SIRIUS_BENCH_LOG says whose: a middleware, or nothing. Lines go nowhere, one write each.
+# hello with an access log; SIRIUS_BENCH_LOG says whose: a middleware, or nothing. Lines go nowhere, one write
+# each.
 use strict;
 use warnings;
 

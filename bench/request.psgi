@@ -1,4 +1,5 @@
-# What a small application does: Plack::Request reads the query, and the AccessLog middleware makes a line of each request
+# What a small application does: Plack::Request reads the query, and the AccessLog middleware makes a line of
+# each request
 use strict;
 use warnings;
 

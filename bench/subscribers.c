@@ -1,8 +1,9 @@
 /*
- * subscribers: streams that listen. Prints "open" when each has the head of its response, and then, each time that all of them have got
- * another message (a byte '#'), the time of the last one in ns of CLOCK_MONOTONIC.
+ * subscribers: streams that listen. Prints "open" when each has the head of its response, and then, each time
+ * that all of them have got another message (a byte '#'), the time of the last one in ns of CLOCK_MONOTONIC.
  *   cc -O2 -o /tmp/subscribers bench/subscribers.c && /tmp/subscribers PORT CONNECTIONS [PATH]
- * With "bare" as the first word it is the server, which sends a message to all for each line of its standard input, and does nothing else:
+ * With "bare" as the first word it is the server, which sends a message to all for each line of its standard
+ * input, and does nothing else:
  *   /tmp/subscribers bare PORT CONNECTIONS
  */
 #define _GNU_SOURCE

@@ -324,7 +324,9 @@ static void record(conn *c)
         add_latency(c->sent, now_ns());
 }
 
-/* Whether the response is whole; *last: the server closes now. Bodies are small and never look like a head. */
+/*
+ * Whether the response is whole; *last: the server closes now. Bodies are small and never look like a head.
+ */
 static bool is_whole(const conn *c, bool eof, bool *last)
 {
     const char *end = strstr(c->buf, "\r\n\r\n");

@@ -1,5 +1,5 @@
-# Echoes texts over WebSockets at /echo. Sirius asks it for each message, and it may block. Under a server with an event loop
-# (BENCH_EVENTS) it takes the socket, and speaks the protocol by Protocol::WebSocket
+# Echoes texts over WebSockets at /echo. Sirius asks it for each message, and it may block. Under a server
+# with an event loop (BENCH_EVENTS) it takes the socket, and speaks the protocol by Protocol::WebSocket
 use strict;
 use warnings;
 

@@ -1,7 +1,9 @@
 /*
- * wsclient: WebSockets that send a text each and wait for its echo. Prints messages a second, and times in ms.
+ * wsclient: WebSockets that send a text each and wait for its echo. Prints messages a second, and times in
+ * ms.
  *   wsclient PORT CONNECTIONS SECONDS [PATH [BYTES [RATE]]]
- * RATE: messages a second of all together; without, each connection sends the next as soon as the echo has come.
+ * RATE: messages a second of all together; without, each connection sends the next as soon as the echo has
+ * come.
  */
 #define _GNU_SOURCE
 #include "loopback.h"

@@ -1,4 +1,5 @@
-# A WebSocket in a Catalyst application: an action asks the handler, so that it has what each action has, sessions too.
+# A WebSocket in a Catalyst application: an action asks the handler, so that it has what each action has,
+# sessions too.
 use strict;
 use warnings;
 

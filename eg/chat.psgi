@@ -1,7 +1,8 @@
-# A chat: WebSockets that the server holds, with an application that blocks. Any number of people, as few workers as you like.
+# A chat: WebSockets that the server holds, with an application that blocks. Any number of people, as few
+# workers as you like.
 #
-# Each event is a request: somebody comes, says something, goes. Messages to all go through a channel. They reach those who are
-# there, and are kept nowhere.
+# Each event is a request: somebody comes, says something, goes. Messages to all go through a channel. They
+# reach those who are there, and are kept nowhere.
 use strict;
 use warnings;
 use Plack::Builder;

@@ -1,6 +1,7 @@
 # Notifications in a Dancer2 application: an event stream that the server holds, for each user one channel.
 #
-# The route answers at once, with the fields that tell the server what to do with the connection. The worker is free then.
+# The route answers at once, with the fields that tell the server what to do with the connection. The worker
+# is free then.
 package News;
 use Dancer2;
 use Encode qw(encode_utf8);

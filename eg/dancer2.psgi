@@ -1,8 +1,8 @@
 # A Dancer2 application.
 #
-# It is loaded once, before the workers are forked. Each worker has its own memory: so sessions belong into files,
-# a database or cookies, not into the engine Simple, which another worker knows nothing of. Behind a proxy give
-# --trust-proxy to the server instead of behind_proxy to the application.
+# It is loaded once, before the workers are forked. Each worker has its own memory: so sessions belong into
+# files, a database or cookies, not into the engine Simple, which another worker knows nothing of. Behind a
+# proxy give --trust-proxy to the server instead of behind_proxy to the application.
 package Notes;
 use Dancer2;
 

@@ -1,8 +1,8 @@
 # A Mojolicious application.
 #
-# Under PSGI each request is answered by one call: what the answer needs has to be there when the action returns.
-# Timers, promises that wait for the event loop, and WebSockets need a server of Mojolicious itself. Sessions are
-# cookies, so any worker knows them.
+# Under PSGI each request is answered by one call: what the answer needs has to be there when the action
+# returns. Timers, promises that wait for the event loop, and WebSockets need a server of Mojolicious itself.
+# Sessions are cookies, so any worker knows them.
 use Mojolicious::Lite;
 
 app->secrets( [ $ENV{SECRET} || 'say something else' ] );

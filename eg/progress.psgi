@@ -1,7 +1,9 @@
-# A progress bar: an event stream that the server holds, while a job publishes how far it is. No worker waits for it.
+# A progress bar: an event stream that the server holds, while a job publishes how far it is. No worker waits
+# for it.
 #
-# Each event has an id, and names the one before it. Who asks for a stream gets where the job is now, with the id of that. If something
-# was published in between, the server ends the stream, and the browser comes again at once: so none is missed.
+# Each event has an id, and names the one before it. Who asks for a stream gets where the job is now, with the
+# id of that. If something was published in between, the server ends the stream, and the browser comes again
+# at once: so none is missed.
 use strict;
 use warnings;
 use File::Temp ();

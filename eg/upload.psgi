@@ -1,8 +1,8 @@
 # An upload with its progress: size and digest of a file.
 #
-# The server collects the body, in memory or in a file in --tmpdir, and calls the application when it is there.
-# So a slow upload holds no worker, and --max-body and --body-rate end what is too large or too slow; but the
-# application cannot watch it come. The browser can: it knows best what it has sent.
+# The server collects the body, in memory or in a file in --tmpdir, and calls the application when it is
+# there. So a slow upload holds no worker, and --max-body and --body-rate end what is too large or too slow;
+# but the application cannot watch it come. The browser can: it knows best what it has sent.
 use strict;
 use warnings;
 use Digest::SHA;

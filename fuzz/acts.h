@@ -1,6 +1,9 @@
 #ifndef FUZZ_ACTS_H
 #define FUZZ_ACTS_H
-/* acts: what an input has workers, the clock, the machine and the supervisor do; of the targets that use moments.h. */
+/*
+ * acts: what an input has workers, the clock, the machine and the supervisor do; of the targets that use
+ * moments.h.
+ */
 #include "moments.h"
 
 typedef struct moments_input {

@@ -1,6 +1,9 @@
 #ifndef AGE_H
 #define AGE_H
-/* age: an edge as it would be later. For targets whose clock is that of the system; those of moments.h turn their own. */
+/*
+ * age: an edge as it would be later. For targets whose clock is that of the system; those of moments.h turn
+ * their own.
+ */
 #include "edge/edge.h"
 #include "websocket/websocket.h"
 

@@ -1,5 +1,6 @@
 /*
- * chunked: the decoder against a second one that knows the whole message and is written straight from RFC 9112 7.1.
+ * chunked: the decoder against a second one that knows the whole message and is written straight from RFC
+ * 9112 7.1.
  * Judges: src/http1/chunked.c
  */
 #include "http1/chunked.h"

@@ -1,9 +1,13 @@
 /*
- * edge: the edge as a whole, with clients that send anything and workers that say anything, write anywhere they can, pass any
- * descriptors, end at any moment, while time goes by. After that comes an honest client with an honest worker: it is
- * served as if nothing had been, and the access log says so. At the end no slot, no descriptor and no byte of memory is missing.
- * Responses are held, and WebSockets, which workers answer with events or anything else.
- * Judges: src/websocket/websocket.c src/websocket/wsanswer.c src/websocket/wsaccept.c src/websocket/wsorders.c src/websocket/wscarrier.c src/websocket/wsread.c src/websocket/errand.c src/live/hold.c src/edge/crew.c src/edge/deliver.c src/edge/dispatch.c src/edge/limits.c src/edge/log.c src/edge/mend.c src/share/queue.c
+ * edge: the edge as a whole, with clients that send anything and workers that say anything, write anywhere
+ * they can, pass any descriptors, end at any moment, while time goes by. After that comes an honest client
+ * with an honest worker: it is served as if nothing had been, and the access log says so. At the end no slot,
+ * no descriptor and no byte of memory is missing. Responses are held, and WebSockets, which workers answer
+ * with events or anything else.
+ * Judges: src/websocket/websocket.c src/websocket/wsanswer.c src/websocket/wsaccept.c
+ * src/websocket/wsorders.c src/websocket/wscarrier.c src/websocket/wsread.c src/websocket/errand.c
+ * src/live/hold.c src/edge/crew.c src/edge/deliver.c src/edge/dispatch.c src/edge/limits.c src/edge/log.c
+ * src/edge/mend.c src/share/queue.c
  *
  * Input: operations, a byte each with the bytes that it needs after it; see edge_operation.
  */
@@ -148,13 +152,12 @@ static void edge_request(int client, unsigned which)
 {
     static char large[12000];
     static const char *const texts[] = {
-        "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-        "GET / HTTP/1.0\r\n\r\n",
-        "HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n",
         "POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
         "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n",
         "POST /c HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n",
-        "POST /l HTTP/1.1\r\nHost: a\r\nContent-Length: 12000\r\n\r\n", /* its head is short, its body a file */
+        /* its head is short, its body a file */
+        "POST /l HTTP/1.1\r\nHost: a\r\nContent-Length: 12000\r\n\r\n",
         "POST /s HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n", /* it is too large for a slot */
     };
     static const char *const sockets[] = {
@@ -392,8 +395,8 @@ static void edge_publish(uint8_t what)
 }
 
 /*
- * Values of a line in the log, or what looks like them; or that the request could not be had. `how`: 1 the id of another format,
- * 2 an id, 4 values, else any bytes, 8 not had, 16 as many bytes as there are.
+ * Values of a line in the log, or what looks like them; or that the request could not be had. `how`: 1 the id
+ * of another format, 2 an id, 4 values, else any bytes, 8 not had, 16 as many bytes as there are.
  */
 static void edge_values(edge_worker *w, edge_input *in)
 {
@@ -592,8 +595,8 @@ static void edge_operation(edge_input *in)
 /* --- what must hold --- */
 
 /*
- * Lines of requests before may be in front, and behind it those that end in the same step. Its line is whole, there once,
- * and has nothing of theirs in its items.
+ * Lines of requests before may be in front, and behind it those that end in the same step. Its line is whole,
+ * there once, and has nothing of theirs in its items.
  */
 static void edge_logged(void)
 {

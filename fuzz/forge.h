@@ -1,9 +1,10 @@
 #ifndef FORGE_H
 #define FORGE_H
 /*
- * forge: records that OpenSSL would not send, encrypted as those of a client after its handshake: any type, any bytes,
- * none at all, any number of KeyUpdates, attempts to renegotiate. Of AES-128-GCM or AES-128-CCM with SHA-256 only. The
- * client's OpenSSL can send nothing after the first of them, as it does not count them; it can go on reading.
+ * forge: records that OpenSSL would not send, encrypted as those of a client after its handshake: any type,
+ * any bytes, none at all, any number of KeyUpdates, attempts to renegotiate. Of AES-128-GCM or AES-128-CCM
+ * with SHA-256 only. The client's OpenSSL can send nothing after the first of them, as it does not count
+ * them; it can go on reading.
  */
 #include "fuzz.h"
 
@@ -114,7 +115,10 @@ static inline void forge_begin(forge *f, SSL *ssl, uint64_t sent)
     f->sequence = 1 + sent; /* after Finished */
 }
 
-/* What a record is to its reader: in TLS 1.3 a type of 0 is padding, and so are zeros before it (RFC 8446 5.4). */
+/*
+ * What a record is to its reader: in TLS 1.3 a type of 0 is padding, and so are zeros before it (RFC 8446
+ * 5.4).
+ */
 static inline unsigned char forge_meaning(const forge *f, unsigned char type, const void *at, size_t *len)
 {
     const unsigned char *bytes = (const unsigned char *)at;

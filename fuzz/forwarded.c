@@ -1,6 +1,7 @@
 /*
- * forwarded: what proxies say of the client, in heads that the parser has accepted. The answer lies in the request, is
- * well-formed, and nobody who is not trusted has a say in it: what stands left of the client changes nothing.
+ * forwarded: what proxies say of the client, in heads that the parser has accepted. The answer lies in the
+ * request, is well-formed, and nobody who is not trusted has a say in it: what stands left of the client
+ * changes nothing.
  * Judges: src/http/forwarded.c
  */
 #include "http/forwarded.h"

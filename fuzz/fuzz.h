@@ -1,9 +1,9 @@
 #ifndef FUZZ_H
 #define FUZZ_H
 /*
- * fuzz: what the targets share. A target is one file with one FUZZ_TARGET; it takes any bytes, and aborts when
- * what came out is not what the headers of src/ promise. dev/fuzz builds each with libFuzzer; xt/c/fuzz_replay.c
- * includes them all and replays fuzz/NAME.corpus.
+ * fuzz: what the targets share. A target is one file with one FUZZ_TARGET; it takes any bytes, and aborts
+ * when what came out is not what the headers of src/ promise. dev/fuzz builds each with libFuzzer;
+ * xt/c/fuzz_replay.c includes them all and replays fuzz/NAME.corpus.
  */
 #include <poll.h>
 #include <stdint.h>
@@ -48,7 +48,10 @@ static inline int fuzz_descriptors(void)
     return n;
 }
 
-/* The same, when there are no more than that: a thread of a portable build closes some a moment later (net/lookout.h). */
+/*
+ * The same, when there are no more than that: a thread of a portable build closes some a moment later
+ * (net/lookout.h).
+ */
 static inline int fuzz_descriptors_again(int before)
 {
     for (int i = 0; i < 2000 && fuzz_descriptors() > before; i++)

@@ -1,6 +1,7 @@
 /*
- * grip: the fields by which an application leaves a connection with the server. Names and ids lie in the lines and have their lengths, there are
- * as many channels as were counted, and what keeps a connection alive is made of what was given.
+ * grip: the fields by which an application leaves a connection with the server. Names and ids lie in the
+ * lines and have their lengths, there are as many channels as were counted, and what keeps a connection alive
+ * is made of what was given.
  * Judges: src/http/grip.c
  */
 #include "http/grip.h"

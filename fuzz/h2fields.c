@@ -1,7 +1,8 @@
 /*
- * h2fields: what a client of HTTP/2 says of a request, as a list of fields. A request that is accepted is written as HTTP/1.1, and the
- * parser of that reads the same: method, target, Host, fields, body. Each field comes from the client. What is refused gets a status
- * with a reason, or is reset; the log has one line for each, without control bytes.
+ * h2fields: what a client of HTTP/2 says of a request, as a list of fields. A request that is accepted is
+ * written as HTTP/1.1, and the parser of that reads the same: method, target, Host, fields, body. Each field
+ * comes from the client. What is refused gets a status with a reason, or is reset; the log has one line for
+ * each, without control bytes.
  * Judges: src/h2/request.c src/h2/refuse.c src/http1/framing.c
  *
  * Input: a byte of flags, then fields; see h2fields_list.
@@ -86,7 +87,10 @@ static void h2fields_add(h2fields_list *l, sr_bytes name, sr_bytes value)
                                      value.len, 0};
 }
 
-/* A byte for the name, one of those below or the length of what follows; a length and the value, or one of those below. */
+/*
+ * A byte for the name, one of those below or the length of what follows; a length and the value, or one of
+ * those below.
+ */
 static void h2fields_read(h2fields_list *l, const uint8_t *at, const uint8_t *end)
 {
     static const char *const names[] = {":method",
@@ -233,7 +237,10 @@ static void h2fields_in_1(const sr_request *r, const char *base, const sr_reques
     free(text);
 }
 
-/* The same bytes, but for the version, which is what goes into a slot and into logs; unless Host is there twice. */
+/*
+ * The same bytes, but for the version, which is what goes into a slot and into logs; unless Host is there
+ * twice.
+ */
 static void h2fields_head(const sr_request *r, const char *base, const sr_request_limits *limits)
 {
     static sr_request again;

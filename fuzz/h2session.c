@@ -1,10 +1,11 @@
 /*
- * h2session: clients that speak HTTP/2, soundly or not, with streams that are asked for, cancelled, stalled and cut short at any
- * moment, frames in any pieces, while workers end or break the rules, time goes by, memory, disk or descriptors are short, and the
- * edge stops. Each stream gets the whole response to its own request, or is seen to be cut; undisturbed, all are whole; a request
- * that was cancelled before a worker has begun is never begun; what the edge counts is there after each step; and nothing is missing at
- * the end.
- * Judges: src/conn/parting.c src/h2/flood.c src/h2/numbers.c src/h2/priority.c src/h2/put.c src/h2/read.c src/h2/refuse.c src/h2/request.c src/h2/allocator.c src/h2/session.c src/h2/state.c src/h2/tunnel.c
+ * h2session: clients that speak HTTP/2, soundly or not, with streams that are asked for, cancelled, stalled
+ * and cut short at any moment, frames in any pieces, while workers end or break the rules, time goes by,
+ * memory, disk or descriptors are short, and the edge stops. Each stream gets the whole response to its own
+ * request, or is seen to be cut; undisturbed, all are whole; a request that was cancelled before a worker has
+ * begun is never begun; what the edge counts is there after each step; and nothing is missing at the end.
+ * Judges: src/conn/parting.c src/h2/flood.c src/h2/numbers.c src/h2/priority.c src/h2/put.c src/h2/read.c
+ * src/h2/refuse.c src/h2/request.c src/h2/allocator.c src/h2/session.c src/h2/state.c src/h2/tunnel.c
  *
  * Input: operations, a byte each with the bytes that it needs after it; see h2session_operation.
  */
@@ -30,8 +31,8 @@ typedef struct h2session_client {
 } h2session_client;
 
 static h2session_client h2session_clients[H2SESSION_CLIENTS];
-static bool
-    h2session_crowded; /* the queue has been full, so that any request may be refused: they have 128 streams each */
+/* the queue has been full, so that any request may be refused: they have 128 streams each */
+static bool h2session_crowded;
 static unsigned h2session_id;
 
 /* What is known of the requests of late */
@@ -237,7 +238,10 @@ static void h2session_know(const h2session_client *h, unsigned id, int32_t strea
     h2session_known[at].odd = odd;
 }
 
-/* A tunnel, by extended CONNECT: what comes of it is not judged. Its bytes are those of a body. `how` as below: 2 it is a WebSocket. */
+/*
+ * A tunnel, by extended CONNECT: what comes of it is not judged. Its bytes are those of a body. `how` as
+ * below: 2 it is a WebSocket.
+ */
 static void h2session_tunnel(h2session_client *h, h2session_body *b, uint8_t how)
 {
     moments_client *k = &h->k;
@@ -262,7 +266,8 @@ static void h2session_tunnel(h2session_client *h, h2session_body *b, uint8_t how
 }
 
 /*
- * `how`: 1 a body follows, 2 its length is announced, 4 in CONTINUATION frames, 8 Expect, 16 cookies, 32 a priority, 128 it is a tunnel.
+ * `how`: 1 a body follows, 2 its length is announced, 4 in CONTINUATION frames, 8 Expect, 16 cookies, 32 a
+ * priority, 128 it is a tunnel.
  */
 static void h2session_ask(h2session_client *h, const moments_shape *shape, uint8_t how, uint8_t more)
 {
@@ -517,7 +522,10 @@ static void h2session_operation(moments_input *in)
         h2session_steps(1);
 }
 
-/* The client has nothing against the end of its streams: it opens its windows, and ends or cancels its bodies. */
+/*
+ * The client has nothing against the end of its streams: it opens its windows, and ends or cancels its
+ * bodies.
+ */
 static void h2session_ends(h2session_client *h)
 {
     h2session_body *b;

@@ -1,8 +1,8 @@
 #ifndef FUZZ_H2WIRE_H
 #define FUZZ_H2WIRE_H
 /*
- * h2wire: a client of HTTP/2 as bytes (RFC 9113): it writes any frame, sound or not, into a buffer, and reads what a server sends.
- * What it has read lies by stream. A frame that no server may send makes it `wrong`.
+ * h2wire: a client of HTTP/2 as bytes (RFC 9113): it writes any frame, sound or not, into a buffer, and reads
+ * what a server sends. What it has read lies by stream. A frame that no server may send makes it `wrong`.
  */
 #include "fuzz.h"
 
@@ -357,7 +357,9 @@ static inline void h2wire_one(h2wire *w, uint8_t type, uint8_t flags, int32_t id
         w->goaways++;
         if (len < 8)
             return;
-        /* libnghttp2 counts refused streams in that of an error, when it was called before the last was sent */
+        /*
+         * libnghttp2 counts refused streams in that of an error, when it was called before the last was sent
+         */
         if (w->goaways > 1 && (int32_t)h2wire_number(at) > w->last && !h2wire_number(at + 4))
             h2wire_blame(w, "GOAWAY with a higher stream than before");
         w->last = (int32_t)h2wire_number(at);

@@ -1,5 +1,6 @@
 /*
- * item: what workers and publishers hand in. The texts lie in the bytes, in order and without a gap, within the limits.
+ * item: what workers and publishers hand in. The texts lie in the bytes, in order and without a gap, within
+ * the limits.
  * Judges: src/share/item.c
  */
 #include "share/item.h"

@@ -1,6 +1,6 @@
 /*
- * logformat: any format over any values. The line is one line, the same in one go and in two, and without control bytes
- * but those that the format has itself.
+ * logformat: any format over any values. The line is one line, the same in one go and in two, and without
+ * control bytes but those that the format has itself.
  * Judges: src/log/format.c src/log/parse.c src/log/text.c src/log/time.c
  *
  * Input: the format, a zero byte, then the bytes that every value is made of.

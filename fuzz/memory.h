@@ -1,8 +1,8 @@
 #ifndef FUZZ_MEMORY_H
 #define FUZZ_MEMORY_H
 /*
- * memory: allocations that fail when the program says so. The calls below stand before those of the C library, or of the address
- * sanitizer, for libraries of others as well.
+ * memory: allocations that fail when the program says so. The calls below stand before those of the C
+ * library, or of the address sanitizer, for libraries of others as well.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,9 +1,11 @@
 /*
- * moments: exchanges in which the edge changes its mind at any moment: limits, clients and workers that go away or break the rules,
- * stops, heirs, and a lack of memory, disk or descriptors, before, between and behind the records of replies, and while the edge
- * sends. Each client gets whole responses to its own requests, in order, or sees that one is refused or cut; undisturbed, all are
- * whole; all come to an end; and no slot, connection, byte or descriptor is missing then.
- * Judges: src/edge/crew.c src/edge/deliver.c src/edge/limits.c src/edge/mend.c src/edge/stop.c src/worker/reply.c src/conn/output.c
+ * moments: exchanges in which the edge changes its mind at any moment: limits, clients and workers that go
+ * away or break the rules, stops, heirs, and a lack of memory, disk or descriptors, before, between and
+ * behind the records of replies, and while the edge sends. Each client gets whole responses to its own
+ * requests, in order, or sees that one is refused or cut; undisturbed, all are whole; all come to an end; and
+ * no slot, connection, byte or descriptor is missing then.
+ * Judges: src/edge/crew.c src/edge/deliver.c src/edge/limits.c src/edge/mend.c src/edge/stop.c
+ * src/worker/reply.c src/conn/output.c
  *
  * Input: operations, a byte each with the bytes that it needs after it; see moments_operation.
  */

@@ -1,17 +1,18 @@
 #ifndef FUZZ_MOMENTS_H
 #define FUZZ_MOMENTS_H
 /*
- * moments: a whole edge in this process with clients and workers, in which everything happens when the program says so: a clock
- * that only it turns, workers that write the next record of a reply when they are told to, clients that read so many bytes,
- * and something that happens while the edge is about to send (moments_inside). xt/c/moments.c goes through a table with it,
- * fuzz/moments.c does anything in any order.
+ * moments: a whole edge in this process with clients and workers, in which everything happens when the
+ * program says so: a clock that only it turns, workers that write the next record of a reply when they are
+ * told to, clients that read so many bytes, and something that happens while the edge is about to send
+ * (moments_inside). xt/c/moments.c goes through a table with it, fuzz/moments.c does anything in any order.
  *
- * The workers are src/worker itself, as xs/ calls it. A worker never waits here: a record for which there is no room, or whose
- * client is behind, is written by a later call.
+ * The workers are src/worker itself, as xs/ calls it. A worker never waits here: a record for which there is
+ * no room, or whose client is behind, is written by a later call.
  *
- * Each request names a shape, by which its worker replies, and a number, from which its status, fields and body follow; so
- * whatever a client has got can be judged (moments_judge): it is the whole response to its request, or seen to be no response,
- * or wrong. A client speaks HTTP/1.x, or HTTP/2, of which each request is a stream.
+ * Each request names a shape, by which its worker replies, and a number, from which its status, fields and
+ * body follow; so whatever a client has got can be judged (moments_judge): it is the whole response to its
+ * request, or seen to be no response, or wrong. A client speaks HTTP/1.x, or HTTP/2, of which each request is
+ * a stream.
  */
 #include "edge/edge.h"
 #include "share/memory.h"
@@ -154,7 +155,9 @@ static char moments_byte(unsigned id, size_t i)
     return (char)('a' + (id * 7 + i * 11 + i / 251) % 26);
 }
 
-/* Bytes of the body, in as many pieces as the shape has DATA; a body in one piece is in its head or its file */
+/*
+ * Bytes of the body, in as many pieces as the shape has DATA; a body in one piece is in its head or its file
+ */
 static size_t moments_bytes(unsigned id, const moments_shape *shape)
 {
     return shape->record[0] == R_WHOLE || shape->record[1] == R_WHOLE || shape->record[0] == R_TAKE
@@ -183,8 +186,8 @@ static void moments_setup(void)
     sr_setup *s = &moments_settings;
     sr_setup_init(s);
     /*
-     * Tests count descriptors, and in a portable build the first of each opens what all others use. The timer stays open: a thread would
-     * close its other half a moment later.
+     * Tests count descriptors, and in a portable build the first of each opens what all others use. The timer
+     * stays open: a thread would close its other half a moment later.
      */
     MUST(sr_timerfd_open() >= 0 && close(sr_signalfd_open(NULL, 0)) == 0);
     MUST(pipe2(moments_report, O_CLOEXEC | O_NONBLOCK) == 0 && sr_door_lobby(&moments_lobby) == 0);
@@ -513,8 +516,8 @@ static inline bool moments_over(const moments_client *k)
 }
 
 /*
- * Judges the first response, and takes it away if it is complete, which only the end of the connection may tell. *status is 0 if
- * no final head has come.
+ * Judges the first response, and takes it away if it is complete, which only the end of the connection may
+ * tell. *status is 0 if no final head has come.
  */
 static inline moments_verdict moments_judge(moments_client *k, int *status)
 {
@@ -606,8 +609,8 @@ static bool moments_there(const moments_worker *m)
 }
 
 /*
- * Says hello, as sr_worker_open does. All workers are this process, which may have one row only: so the others are not it for a
- * moment. False: the edge has ended.
+ * Says hello, as sr_worker_open does. All workers are this process, which may have one row only: so the
+ * others are not it for a moment. False: the edge has ended.
  */
 static bool moments_hello(uint32_t row)
 {
@@ -711,7 +714,10 @@ static bool moments_take(uint32_t row)
     return true;
 }
 
-/* A file of its own, which nobody can write to any more, with the body of this request; -1: no descriptor is free */
+/*
+ * A file of its own, which nobody can write to any more, with the body of this request; -1: no descriptor is
+ * free
+ */
 static int moments_file(unsigned id, size_t bytes)
 {
     static char text[1 << 16];
@@ -785,7 +791,10 @@ static bool moments_lent(moments_worker *m)
     return true;
 }
 
-/* Writes the next record. After the last it is done with the request. False: there is none, or it would have to wait. */
+/*
+ * Writes the next record. After the last it is done with the request. False: there is none, or it would have
+ * to wait.
+ */
 static bool moments_write(uint32_t row)
 {
     moments_worker *m = &moments_workers[row];

@@ -1,8 +1,10 @@
 /*
- * perl: a whole worker with a real perl, and an edge in a thread of its own. The input is a conversation: requests, pipelined, and for each of them what the
- * application does with %env and how it answers (fuzz/perl.pl reads it so). No use of freed memory; every request sees its own
- * fields and nothing of another; and the worker is free at its end.
- * Judges: xs/env.c xs/envpool.c xs/input.c xs/lazy.c xs/response.c xs/serve.c xs/socket.c xs/stream.c xs/wire.c
+ * perl: a whole worker with a real perl, and an edge in a thread of its own. The input is a conversation:
+ * requests, pipelined, and for each of them what the application does with %env and how it answers
+ * (fuzz/perl.pl reads it so). No use of freed memory; every request sees its own fields and nothing of
+ * another; and the worker is free at its end.
+ * Judges: xs/env.c xs/envpool.c xs/input.c xs/lazy.c xs/response.c xs/serve.c xs/socket.c xs/stream.c
+ * xs/wire.c
  */
 #include "sirius.h"
 
@@ -102,7 +104,9 @@ static int start_edge(void)
 
 /* --- the worker --- */
 
-/* fuzz/perl.pl makes it and the application. Its STDERR is closed: what applications say is not for the log. */
+/*
+ * fuzz/perl.pl makes it and the application. Its STDERR is closed: what applications say is not for the log.
+ */
 static void start(void)
 {
     static char *argv[] = {(char *)"fuzz", (char *)"-Ilib", (char *)"fuzz/perl.pl", NULL, NULL};
@@ -147,8 +151,8 @@ static void call(const char *name, const void *at, size_t len, sr_buffer *out)
 }
 
 /*
- * Perl's stacks only ever grow, and code that is wrong about one that moves is right with one that need not. So each input
- * begins with small ones.
+ * Perl's stacks only ever grow, and code that is wrong about one that moves is right with one that need not.
+ * So each input begins with small ones.
  */
 static void forget_stacks(void)
 {

@@ -1,8 +1,9 @@
-# For fuzz/perl.c: reads an input as requests and as what an application does with them, and is that application.
+# For fuzz/perl.c: reads an input as requests and as what an application does with them, and is that
+# application.
 #
-# An input is a list of requests. Each: a byte for the number of fields and what else it is, three bytes for each field (its name, the
-# case of its letters, its value), a byte for the number of deeds, one byte for each. A first byte of 0xf0 and above: so
-# many raw bytes follow as the next byte says.
+# An input is a list of requests. Each: a byte for the number of fields and what else it is, three bytes for
+# each field (its name, the case of its letters, its value), a byte for the number of deeds, one byte for
+# each. A first byte of 0xf0 and above: so many raw bytes follow as the next byte says.
 use strict;
 use warnings;
 no warnings qw(uninitialized redefine recursion);    ## no critic (NoWarnings)
@@ -74,7 +75,8 @@ package Path {
 
 package main;
 
-# Names that are one key, that have one place in the engine's cache (X-Foo and X-afaf), and that are too long for it
+# Names that are one key, that have one place in the engine's cache (X-Foo and X-afaf), and that are too long
+# for it
 my @NAME = (
     'X-Foo',         'X-afaf',          'Cookie',        'Accept',
     'User-Agent',    'X-A',             'Te',            'A',
@@ -84,7 +86,8 @@ my @NAME = (
 
 my $in = sub { return *{ $_[0]{'psgi.input'} } };
 
-# What an application may do; each gets %env as $_[0] itself. What is returned is the response, if it is a reference
+# What an application may do; each gets %env as $_[0] itself. What is returned is the response, if it is a
+# reference
 my @DEED = (
     sub { my %copy = %{ $_[0] };               return },
     sub { push @KEEP, { %{ $_[0] } };          return },
@@ -433,8 +436,8 @@ my @KEY = (
         psgix.input.buffered)
 );
 
-# Fails the input: what does this request see that is not its own? Without walking over the hash, which then would not serve
-# again
+# Fails the input: what does this request see that is not its own? Without walking over the hash, which then
+# would not serve again
 sub look {
     my ( $env, $request ) = @_;
     my %want  = ( %FIXED, %{ $request->{want} } );

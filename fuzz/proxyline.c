@@ -1,6 +1,6 @@
 /*
- * proxyline: the header of the PROXY protocol gives the same for every split, and what it names is an address. Also what
- * an operator writes: networks and addresses.
+ * proxyline: the header of the PROXY protocol gives the same for every split, and what it names is an
+ * address. Also what an operator writes: networks and addresses.
  * Judges: src/net/proxyline.c src/net/cidr.c src/net/peer.c
  */
 #include "net/proxyline.h"

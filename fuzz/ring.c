@@ -1,6 +1,6 @@
 /*
- * ring: the reader against a writer that writes anything anywhere at any moment. What it shows lies in the ring, it never stands
- * still without an end, and it takes no more than was ever said to be there.
+ * ring: the reader against a writer that writes anything anywhere at any moment. What it shows lies in the
+ * ring, it never stands still without an end, and it takes no more than was ever said to be there.
  * Judges: src/share/ring.c
  *
  * Input: operations, a byte each with what it needs after it.

@@ -1,5 +1,6 @@
 /*
- * split: a conversation of requests and bodies gives the same events whole, byte by byte and in random pieces.
+ * split: a conversation of requests and bodies gives the same events whole, byte by byte and in random
+ * pieces.
  * Judges: src/http1/head.c src/http/target.c src/http1/framing.c src/http1/chunked.c
  */
 #include "http1/chunked.h"

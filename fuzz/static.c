@@ -1,7 +1,9 @@
 /*
- * static: requests for files of a folder, by openat2 and by steps. Whatever path and fields are, what is opened is a regular file of
- * that folder, by the name that a second decoder reads in the path; and conditions, ranges and codings agree with a second reading.
- * Judges: src/static/find.c src/static/fields.c src/static/path.c src/static/mount.c src/net/beneath.c src/http/range.c src/http/condition.c src/http/coding.c
+ * static: requests for files of a folder, by openat2 and by steps. Whatever path and fields are, what is
+ * opened is a regular file of that folder, by the name that a second decoder reads in the path; and
+ * conditions, ranges and codings agree with a second reading.
+ * Judges: src/static/find.c src/static/fields.c src/static/path.c src/static/mount.c src/net/beneath.c
+ * src/http/range.c src/http/condition.c src/http/coding.c
  *
  * Input: a byte that chooses the folder and the method, the path up to a line feed, then lines of fields.
  */

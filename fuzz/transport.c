@@ -1,16 +1,19 @@
 /*
- * transport: an edge that speaks TLS, with clients of OpenSSL whose bytes reach it in pieces, changed, twice or not
- * at all, and with other bytes between them; that write, end, change keys and stop reading at any moment; while
- * workers answer, stream, send files and use psgix.io, other certificates are loaded, and time goes by.
+ * transport: an edge that speaks TLS, with clients of OpenSSL whose bytes reach it in pieces, changed, twice
+ * or not at all, and with other bytes between them; that write, end, change keys and stop reading at any
+ * moment; while workers answer, stream, send files and use psgix.io, other certificates are loaded, and time
+ * goes by.
  *
- * What the edge reads is a prefix of what the client has written, and what the client reads is a prefix of what the
- * edge has written; of connections that nobody has tampered with it is all, once everybody has read. The edge comes
- * to rest when nothing comes. No error of OpenSSL is left for another connection. After that comes an honest client,
- * which is served. At the end no connection, no slot, no descriptor and no byte of memory is missing.
- * Judges: src/transport/records.c src/transport/tls.c src/transport/tlsset.c src/conn/handshake.c src/conn/pump.c src/conn/relay.c
+ * What the edge reads is a prefix of what the client has written, and what the client reads is a prefix of
+ * what the edge has written; of connections that nobody has tampered with it is all, once everybody has read.
+ * The edge comes to rest when nothing comes. No error of OpenSSL is left for another connection. After that
+ * comes an honest client, which is served. At the end no connection, no slot, no descriptor and no byte of
+ * memory is missing.
+ * Judges: src/transport/records.c src/transport/tls.c src/transport/tlsset.c src/conn/handshake.c
+ * src/conn/pump.c src/conn/relay.c
  *
- * Input: operations, a byte each with the bytes that it needs after it; see tls_operation. Random numbers of OpenSSL
- * depend on the input alone.
+ * Input: operations, a byte each with the bytes that it needs after it; see tls_operation. Random numbers of
+ * OpenSSL depend on the input alone.
  */
 #ifdef SR_TLS
 
@@ -565,8 +568,8 @@ static void tls_ciphers(SSL *ssl, unsigned which)
 }
 
 /*
- * `how`: 1 TLS 1.2, 2 TLS 1.3, 4 a good certificate, 8 one that nobody knows, 16 the last session, 32 the PROXY
- * protocol, 64 and 128 the cipher
+ * `how`: 1 TLS 1.2, 2 TLS 1.3, 4 a good certificate, 8 one that nobody knows, 16 the last session, 32 the
+ * PROXY protocol, 64 and 128 the cipher
  */
 static tls_client *tls_connect(unsigned how, unsigned names, tls_input *in)
 {

@@ -1,5 +1,6 @@
 /*
- * wsevent: events of an application, and the control messages in them: what was read is written as events, and read again.
+ * wsevent: events of an application, and the control messages in them: what was read is written as events,
+ * and read again.
  * Judges: src/websocket/wsevent.c src/websocket/wscontrol.c src/websocket/json.c src/base/base64.c
  */
 #include "websocket/wsevent.h"

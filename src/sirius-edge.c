@@ -138,8 +138,8 @@ static bool read_keys(sr_setup *s)
 }
 
 /*
- * With --workers 0: the process that this edge serves for has rights of its own to give up first, and an application to warm
- * up. False: it has ended.
+ * With --workers 0: the process that this edge serves for has rights of its own to give up first, and an
+ * application to warm up. False: it has ended.
  */
 static bool barrier_opens(const sr_setup *s)
 {
@@ -157,8 +157,8 @@ static bool barrier_opens(const sr_setup *s)
 }
 
 /*
- * The C library looks at /etc/localtime each second, as TZ may be missing from the environment, and takes UTC where it may
- * not.
+ * The C library looks at /etc/localtime each second, as TZ may be missing from the environment, and takes UTC
+ * where it may not.
  */
 static void fix_time_zone(void)
 {
@@ -188,8 +188,9 @@ static void add_folders(sr_sandbox *box, int *folders, const sr_mounts *mounts)
 }
 
 /*
- * From here on the process opens no file but below the folders that it has open, and makes only the system calls that it needs to
- * serve. What libraries look up when they are first used has been looked up: the keys are loaded.
+ * From here on the process opens no file but below the folders that it has open, and makes only the system
+ * calls that it needs to serve. What libraries look up when they are first used has been looked up: the keys
+ * are loaded.
  */
 static void confine(const sr_setup *s, int tmpdir)
 {
@@ -210,8 +211,8 @@ static void confine(const sr_setup *s, int tmpdir)
 }
 
 /*
- * Before the setup is read, which may be another one as well. False: the server is of another version than this program; STDERR
- * has the reason.
+ * Before the setup is read, which may be another one as well. False: the server is of another version than
+ * this program; STDERR has the reason.
  */
 static bool fits(int argc, char **argv)
 {

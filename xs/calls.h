@@ -1,6 +1,9 @@
 #ifndef SIRIUS_CALLS_H
 #define SIRIUS_CALLS_H
-/* calls: where the time of the application goes, and what it has died of, as Perl values; lib/Sirius/Scoreboard.pm documents them. */
+/*
+ * calls: where the time of the application goes, and what it has died of, as Perl values;
+ * lib/Sirius/Scoreboard.pm documents them.
+ */
 #include "perlapi.h"
 
 #include "share/scoreboard.h"

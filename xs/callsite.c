@@ -118,8 +118,8 @@ static const OP *statement_before(walk *w, const UNOP *above, const OP *it, UNOP
 }
 
 /*
- * In the statement, or in one around it: perl does not always note when it leaves a block, as before it looks at the condition of a
- * loop again. With `outer`, whether that is the statement, or one around it.
+ * In the statement, or in one around it: perl does not always note when it leaves a block, as before it looks
+ * at the condition of a loop again. With `outer`, whether that is the statement, or one around it.
  */
 static bool find(walk *w, const OP *statement, const OP *outer)
 {
@@ -246,9 +246,10 @@ static code *count_code(site *s, const OP *root)
 }
 
 /*
- * What is called does not tell all: a closure that is made for each call has the address of the last one, of whatever code. When the
- * context is of one call and the sub of another, which happens to 1 in 250 of those that run for less than 1 us, the code is one that
- * is hardly ever called there. Others than closures are counted as well, but their names are known by their address.
+ * What is called does not tell all: a closure that is made for each call has the address of the last one, of
+ * whatever code. When the context is of one call and the sub of another, which happens to 1 in 250 of those
+ * that run for less than 1 us, the code is one that is hardly ever called there. Others than closures are
+ * counted as well, but their names are known by their address.
  */
 static bool is_usual(site *s, const sirius_finding *sub)
 {

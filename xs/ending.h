@@ -1,10 +1,11 @@
 #ifndef SIRIUS_ENDING_H
 #define SIRIUS_ENDING_H
 /*
- * ending: when a worker has to end, and why: it has served so many requests, has become too large, or the application wants
- * it (psgix.harakiri.commit).
+ * ending: when a worker has to end, and why: it has served so many requests, has become too large, or the
+ * application wants it (psgix.harakiri.commit).
  *
- * Owner: the request loop. Thread: that of perl. Failure: where the size can't be read it is 0, so that limit is never reached.
+ * Owner: the request loop. Thread: that of perl. Failure: where the size can't be read it is 0, so that limit
+ * is never reached.
  */
 #include "perlapi.h"
 
@@ -27,8 +28,8 @@ void sirius_ending_close(sirius_ending *e); /* also of one that is zeroed */
 const char *sirius_ending_reason(sirius_ending *e, const char *why);
 
 /*
- * After each request: whether a limit is reached, which sets `why`. Returns what to tell the generation, since the worker will soon
- * need a successor, a static text; NULL: nothing.
+ * After each request: whether a limit is reached, which sets `why`. Returns what to tell the generation,
+ * since the worker will soon need a successor, a static text; NULL: nothing.
  */
 const char *sirius_ending_served(sirius_ending *e);
 

@@ -52,7 +52,10 @@
     X(CONTENT_LENGTH, "CONTENT_LENGTH")                                                                      \
     X(COMMIT, "psgix.harakiri.commit")
 
-/* The first FIXED keys are in every environment, but for psgix.io, the last; their numbers are those of their slots. */
+/*
+ * The first FIXED keys are in every environment, but for psgix.io, the last; their numbers are those of their
+ * slots.
+ */
 #define X(name, text) KEY_##name,
 enum { KEYS(X) KEY_COUNT, FIXED = KEY_CONTENT_TYPE };
 #undef X
@@ -134,8 +137,8 @@ static SV *field_key(pTHX_ sr_bytes name)
 }
 
 /*
- * X-Request-Id, also with underscores. HTTP_X_REQUEST_ID is never what a client has sent: applications log it, and would give it to
- * their own requests, as an id that can be found in the logs of the server.
+ * X-Request-Id, also with underscores. HTTP_X_REQUEST_ID is never what a client has sent: applications log
+ * it, and would give it to their own requests, as an id that can be found in the logs of the server.
  */
 static bool is_request_id(sr_bytes name)
 {
@@ -158,7 +161,10 @@ static void name_keep(sirius *s, const sr_worker_request *r, const sr_field *f)
     sr_row_named(s->row.of, sr_bytes_of(s->named.text, s->named.len));
 }
 
-/* The key of a field. NULL for X-Request-Id, and for Content-Length and Transfer-Encoding: the body was decoded. */
+/*
+ * The key of a field. NULL for X-Request-Id, and for Content-Length and Transfer-Encoding: the body was
+ * decoded.
+ */
 static SV *key_of(pTHX_ const sr_worker_request *r, const sr_field *f)
 {
     sr_bytes name = sr_span_in(r->base, f->name);
@@ -256,7 +262,9 @@ static void texts_make(pTHX_ texts *x, const sr_worker_request *r)
     x->of[KEY_QUERY_STRING] = (text){query.at, query.len};
     x->of[KEY_SERVER_PROTOCOL] = (text){version.at, version.len};
     x->of[KEY_REMOTE_ADDR] = address(&r->slot->client);
-    /* no name is looked up (RFC 3875 4.1.9). Without this key CGI::Emulate::PSGI says localhost of everybody */
+    /*
+     * no name is looked up (RFC 3875 4.1.9). Without this key CGI::Emulate::PSGI says localhost of everybody
+     */
     x->of[KEY_REMOTE_HOST] = x->of[KEY_REMOTE_ADDR];
     x->of[KEY_REMOTE_PORT] = decimal(x->port + sizeof x->port, r->slot->client.port);
 }
@@ -281,8 +289,8 @@ static void put_repeatable(pTHX_ HV *env, SV *key, sr_bytes value)
 /* --- making --- */
 
 /*
- * HTTPS is "on" exactly if psgi.url_scheme is "https": frameworks that know CGI only, such as Mojolicious, read it
- * instead. What a trusted proxy says of its client counts, not how the proxy has connected.
+ * HTTPS is "on" exactly if psgi.url_scheme is "https": frameworks that know CGI only, such as Mojolicious,
+ * read it instead. What a trusted proxy says of its client counts, not how the proxy has connected.
  */
 static bool is_https(const sr_worker_request *r)
 {
@@ -310,7 +318,10 @@ static void slot_fill(pTHX_ envpool_env *env, SV *key, uint8_t kind, SV *master,
     envpool_put(aTHX_ env, slot, key);
 }
 
-/* Events of a WebSocket that the edge holds have no socket, nor has a stream of HTTP/2, unless it is a tunnel. */
+/*
+ * Events of a WebSocket that the edge holds have no socket, nor has a stream of HTTP/2, unless it is a
+ * tunnel.
+ */
 static inline int n_fixed(const sr_worker_request *r)
 {
     return r->request->shared ? KEY_IO : FIXED;

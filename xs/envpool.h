@@ -9,15 +9,18 @@
  * deleted, and each value that is not exactly what was put there, or that somebody else holds as well, is
  * replaced by a new scalar. A hash whose own keys have changed is freed.
  *
- * There is one hash for each recent shape. A shape is the listener, whether the version is HTTP/2, and the list of field names; most requests
- * have the names of one before.
+ * There is one hash for each recent shape. A shape is the listener, whether the version is HTTP/2, and the
+ * list of field names; most requests have the names of one before.
  *
- * Owner: the request loop. Thread: that of perl; another interpreter has no pool. Failure: perl's, which ends the
- * process without memory.
+ * Owner: the request loop. Thread: that of perl; another interpreter has no pool. Failure: perl's, which ends
+ * the process without memory.
  */
 #include "input.h"
 
-/* 0 builds without the pool: each request gets a hash of its own. To compare with, or if another perl breaks the pool. */
+/*
+ * 0 builds without the pool: each request gets a hash of its own. To compare with, or if another perl breaks
+ * the pool.
+ */
 #ifndef SIRIUS_ENV_POOL
 #define SIRIUS_ENV_POOL 1
 #endif

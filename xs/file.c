@@ -29,9 +29,9 @@ static const CV *method(pTHX_ HV *stash, const char *name)
 }
 
 /*
- * look($handle): a class with its own getline must be read by it, and one with its own close be closed by it. Looking up a method may
- * warn (a base class is not loaded) or die (the base classes have no C3 order), and a warning runs code of the application. Returns 3
- * if it has its own getline, else a sirius_close.
+ * look($handle): a class with its own getline must be read by it, and one with its own close be closed by it.
+ * Looking up a method may warn (a base class is not loaded) or die (the base classes have no C3 order), and a
+ * warning runs code of the application. Returns 3 if it has its own getline, else a sirius_close.
  */
 enum { OWN_GETLINE = 3 };
 
@@ -97,7 +97,10 @@ bool sirius_file(pTHX_ SV *body, const sirius_handle *h, int *fd, off_t *offset,
     if ((*offset = position(aTHX_ f, *fd)) < 0)
         return false;
     *length = st.st_size > *offset ? (uint64_t)(st.st_size - *offset) : 0;
-    /* without a block it is empty, or is made when it is read, as those of proc and sysfs: is there as much as it says? */
+    /*
+     * without a block it is empty, or is made when it is read, as those of proc and sysfs: is there as much
+     * as it says?
+     */
     char last;
     return st.st_blocks || *length <= SIRIUS_SMALL_FILE || pread(*fd, &last, 1, st.st_size - 1) == 1;
 }

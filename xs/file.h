@@ -20,7 +20,8 @@ typedef struct sirius_handle {
 } sirius_handle;
 
 /*
- * Before a head is begun: looks at a blessed handle. May run code of the application. False: that died, and $@ says of what.
+ * Before a head is begun: looks at a blessed handle. May run code of the application. False: that died, and
+ * $@ says of what.
  */
 bool sirius_file_class(pTHX_ sirius *s, SV *handle, sirius_handle *out);
 

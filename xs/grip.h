@@ -1,8 +1,9 @@
 #ifndef SIRIUS_GRIP_H
 #define SIRIUS_GRIP_H
 /*
- * grip: the Grip fields of a response, by which the application leaves it with the edge (http/grip.h). With --hold no client gets
- * them; without it the server may hold responses of its own, by a channel that only these have. Inside.
+ * grip: the Grip fields of a response, by which the application leaves it with the edge (http/grip.h). With
+ * --hold no client gets them; without it the server may hold responses of its own, by a channel that only
+ * these have. Inside.
  */
 #include "perlapi.h"
 
@@ -20,8 +21,8 @@ sirius_grip *sirius_grip_new(sr_bytes channel);
 void sirius_grip_free(sirius_grip *g);
 
 /*
- * Takes them out of sirius.head, which is complete but not sent, and tells the edge whether to hold the response. NULL, or what is
- * wrong with them: static.
+ * Takes them out of sirius.head, which is complete but not sent, and tells the edge whether to hold the
+ * response. NULL, or what is wrong with them: static.
  */
 const char *sirius_grip_take(sirius *s);
 

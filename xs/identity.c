@@ -118,8 +118,9 @@ static size_t pieces_of(sirius_kind kind, const void *at, const void *const more
 }
 
 /*
- * The glob that a sub has its name from, if it may have been given it: then others may come and go there. NULL: there is none, or it is
- * one of a package: it has this sub, or the one that has replaced it, as a method that is wrapped.
+ * The glob that a sub has its name from, if it may have been given it: then others may come and go there.
+ * NULL: there is none, or it is one of a package: it has this sub, or the one that has replaced it, as a
+ * method that is wrapped.
  */
 static const void *glob_of(pid_t pid, const XPVCV *body)
 {
@@ -140,8 +141,8 @@ static const void *glob_of(pid_t pid, const XPVCV *body)
 }
 
 /*
- * What has to be read beside what was read at its address, as far as that says so: of a sub, its body, and what that leads to; of a
- * pad, its place in the list. False: it is not what it should be.
+ * What has to be read beside what was read at its address, as far as that says so: of a sub, its body, and
+ * what that leads to; of a pad, its place in the list. False: it is not what it should be.
  */
 static bool leads_to(sirius_kind kind, const sirius_raw *r, I32 depth, const void *more[])
 {

@@ -1,8 +1,9 @@
 #ifndef SIRIUS_IDENTITY_H
 #define SIRIUS_IDENTITY_H
 /*
- * identity: what says that the sub, statement, operation or pad at an address of another perl is the same as before: members that do
- * not change while it lives. Addresses alone do not: all of them may be those of something that was there before.
+ * identity: what says that the sub, statement, operation or pad at an address of another perl is the same as
+ * before: members that do not change while it lives. Addresses alone do not: all of them may be those of
+ * something that was there before.
  */
 #include "lookup.h"
 #include "remote.h"
@@ -47,11 +48,17 @@ typedef struct sirius_identity {
     sirius_members members;
 } sirius_identity;
 
-/* Reads what is there, with the members that *is takes from it. depth: of a pad. False: it is not readable, or not of that kind. */
+/*
+ * Reads what is there, with the members that *is takes from it. depth: of a pad. False: it is not readable,
+ * or not of that kind.
+ */
 bool sirius_identity_read(pid_t pid, sirius_kind kind, const void *at, I32 depth, sirius_raw *r,
                           sirius_identity *is);
 
-/* What has to be read into *r to see whether it is still the same: at most SIRIUS_IDENTITY_PIECES. Returns how many. */
+/*
+ * What has to be read into *r to see whether it is still the same: at most SIRIUS_IDENTITY_PIECES. Returns
+ * how many.
+ */
 size_t sirius_identity_pieces(const sirius_identity *is, sirius_raw *r, sirius_piece *to);
 bool sirius_identity_still(const sirius_identity *is, const sirius_raw *r);
 

@@ -3,9 +3,9 @@
 /*
  * inside: whether code of the server runs, or code of the application.
  *
- * "Inside" means that C code of the server runs, and that no handler of a signal may jump out of it. Code of the
- * application (the app itself, overloads, ties, DESTROY, getline) is always called outside, by sirius_call. Handlers
- * of signals read this at any instruction (signals.c).
+ * "Inside" means that C code of the server runs, and that no handler of a signal may jump out of it. Code of
+ * the application (the app itself, overloads, ties, DESTROY, getline) is always called outside, by
+ * sirius_call. Handlers of signals read this at any instruction (signals.c).
  */
 #include "perlapi.h"
 

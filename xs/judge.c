@@ -1,13 +1,16 @@
 /*
- * A frame is in a sample only if it is certain. Its sub was known before the stack was read, and is the same after it (known.h); or
- * the statement at which it was is one of that sub. And it was called by the frame outside of it: that shows in the variables of
- * the caller, which perl keeps in each context of a sub, and by that the statement of the caller has such a call (callsite.h). Where it
- * does not show, as for the eval of a string, the frame and all outside of it must be the same in two stacks that were read one after
- * the other. The line that runs is certain if the statement is one of the innermost sub, or if the variables in use are those of it.
+ * A frame is in a sample only if it is certain. Its sub was known before the stack was read, and is the same
+ * after it (known.h); or the statement at which it was is one of that sub. And it was called by the frame
+ * outside of it: that shows in the variables of the caller, which perl keeps in each context of a sub, and by
+ * that the statement of the caller has such a call (callsite.h). Where it does not show, as for the eval of a
+ * string, the frame and all outside of it must be the same in two stacks that were read one after the other.
+ * The line that runs is certain if the statement is one of the innermost sub, or if the variables in use are
+ * those of it.
  *
- * A stack that is not certain is read again, but then it is the stack of another moment: subs that are short or made for each call would
- * be in it too rarely. So nearly all of the first ones have to do: 95 of 100 in web frameworks. Of the others, the sampler takes only what
- * has the calls of the first one, at the same places: 1 of 100 stacks is cut by that, a third where strings are evaluated all the time.
+ * A stack that is not certain is read again, but then it is the stack of another moment: subs that are short
+ * or made for each call would be in it too rarely. So nearly all of the first ones have to do: 95 of 100 in
+ * web frameworks. Of the others, the sampler takes only what has the calls of the first one, at the same
+ * places: 1 of 100 stacks is cut by that, a third where strings are evaluated all the time.
  */
 #include "judge.h"
 
@@ -107,9 +110,9 @@ static void count_seams(sirius_reading *r)
 }
 
 /*
- * Whether what is outside of frame i, on another level, may be of another moment. Where calls are shorter than it takes to read them, another
- * one may have come and gone meanwhile, and it would be tried again until that looks whole. If the innermost sub is over as well, a short
- * call between long ones may have done so.
+ * Whether what is outside of frame i, on another level, may be of another moment. Where calls are shorter
+ * than it takes to read them, another one may have come and gone meanwhile, and it would be tried again until
+ * that looks whole. If the innermost sub is over as well, a short call between long ones may have done so.
  */
 static bool is_torn(sirius_reading *r, int i)
 {
@@ -120,7 +123,10 @@ static bool is_torn(sirius_reading *r, int i)
                          : seam->torn > seam->whole;
 }
 
-/* Whether a statement may be one of frame i: of the block of a sort, if it is one. What is outside of that may have other blocks. */
+/*
+ * Whether a statement may be one of frame i: of the block of a sort, if it is one. What is outside of that
+ * may have other blocks.
+ */
 static bool is_of_block(pTHX_ sirius_reading *r, int i, const COP *at)
 {
     const sirius_callframe *f = &r->now->frames[i];
@@ -164,8 +170,8 @@ static int innermost(const sirius_calls *c, int *from)
 }
 
 /*
- * Whether the statement of *p is one of that call of that sub. What is at the address of a closure may be another one than when its context
- * was read; not if the statements before and after that are of it.
+ * Whether the statement of *p is one of that call of that sub. What is at the address of a closure may be
+ * another one than when its context was read; not if the statements before and after that are of it.
  */
 static bool runs_in(pTHX_ sirius_reading *r, const sirius_point *p, const CV *sub)
 {
@@ -174,7 +180,10 @@ static bool runs_in(pTHX_ sirius_reading *r, const sirius_point *p, const CV *su
            (!sirius_known_sub(aTHX_ r->known, sub).reused || belongs(aTHX_ r, c->before.statement, sub) > 0);
 }
 
-/* Whether a statement may be one of the text that was evaluated there, or a file: when that begins and ends, it is one of its caller. */
+/*
+ * Whether a statement may be one of the text that was evaluated there, or a file: when that begins and ends,
+ * it is one of its caller.
+ */
 static bool is_of_text(pTHX_ sirius_reading *r, const COP *statement, const COP *called_at)
 {
 #if PERL_VERSION >= 26
@@ -186,8 +195,8 @@ static bool is_of_text(pTHX_ sirius_reading *r, const COP *statement, const COP 
 }
 
 /*
- * What runs, as *p has it. For some nanoseconds at the begin and the end of a call, context, variables and statement are not of
- * the same sub; and while a closure is made, its variables are in use.
+ * What runs, as *p has it. For some nanoseconds at the begin and the end of a call, context, variables and
+ * statement are not of the same sub; and while a closure is made, its variables are in use.
  */
 static bool judge_statement(pTHX_ sirius_reading *r, const sirius_point *p, sirius_judgement *j)
 {
@@ -220,7 +229,10 @@ static bool judge_statement(pTHX_ sirius_reading *r, const sirius_point *p, siri
     return belongs(aTHX_ r, called_at, f->sub) > 0;
 }
 
-/* The same by the variables, if it is not known which sub has the statement, or if the sub has not begun its first one. */
+/*
+ * The same by the variables, if it is not known which sub has the statement, or if the sub has not begun its
+ * first one.
+ */
 static bool judge_variables(pTHX_ sirius_reading *r, const sirius_point *p, sirius_judgement *j)
 {
     const sirius_calls *c = r->now;
@@ -255,7 +267,10 @@ static bool is_there(pTHX_ sirius_reading *r, const sirius_callframe *f)
     return !has_name_of_sub(f) || sirius_known_sub(aTHX_ r->known, f->sub).there;
 }
 
-/* Whether perl was at the same place all the time, the last time included, in whichever variables: as when it compiles */
+/*
+ * Whether perl was at the same place all the time, the last time included, in whichever variables: as when it
+ * compiles
+ */
 static bool stands(const sirius_reading *r)
 {
     const sirius_calls *c = r->now;
@@ -264,8 +279,8 @@ static bool stands(const sirius_reading *r)
 }
 
 /*
- * Whether it was there when the stack was read, though it was looked up later: statements have rising numbers. So code that runs once,
- * as that of a string or of BEGIN, is seen as often as it runs.
+ * Whether it was there when the stack was read, though it was looked up later: statements have rising
+ * numbers. So code that runs once, as that of a string or of BEGIN, is seen as often as it runs.
  */
 static bool has_existed(const sirius_reading *r, const sirius_finding *statement)
 {
@@ -280,8 +295,9 @@ static bool is_new(pTHX_ sirius_reading *r, const COP *at)
 }
 
 /*
- * Whether frame i, which was at that statement, may have been something else when the stack was read: it was looked up later. It was
- * not if the statement is of the sub, but for code that comes and goes, as that of a string does, and for a sub that has lost its name.
+ * Whether frame i, which was at that statement, may have been something else when the stack was read: it was
+ * looked up later. It was not if the statement is of the sub, but for code that comes and goes, as that of a
+ * string does, and for a sub that has lost its name.
  */
 static bool is_fresh(pTHX_ sirius_reading *r, int i, const COP *at)
 {

@@ -5,7 +5,10 @@
 #include "known.h"
 #include "snapshot.h"
 
-/* How often the calls outside of a level changed while it was read, for the place where the level begins. Another place takes its slot. */
+/*
+ * How often the calls outside of a level changed while it was read, for the place where the level begins.
+ * Another place takes its slot.
+ */
 typedef struct sirius_seam {
     const COP *at;
     U32 torn, whole;
@@ -35,7 +38,10 @@ typedef struct sirius_judgement {
 /* Asks r->known for all that the frames and the statement have. */
 sirius_judgement sirius_judge(pTHX_ sirius_reading *r);
 
-/* After sirius_known_same, if that or the judgement says that not all is what it was: leaves in *j what is, from the outside. */
+/*
+ * After sirius_known_same, if that or the judgement says that not all is what it was: leaves in *j what is,
+ * from the outside.
+ */
 void sirius_judge_steady(pTHX_ sirius_reading *r, sirius_judgement *j);
 
 #endif

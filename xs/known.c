@@ -17,11 +17,12 @@ typedef struct entry {
     U32 read;  /* in which it was read last */
     U32 since; /* the sample in which it was first there */
     bool stale;
-    bool
-        changes; /* its address is used again and again, as those of closures: it is read before each use as well */
+    /* its address is used again and again, as those of closures: it is read before each use as well */
+    bool changes;
     bool sure;    /* of a sub: its name was known before, by its code */
     bool several; /* of a closure whose name counts: its code has several */
-    U32 by_code; /* the last round in which it was told by its code, as it had been given its name just before */
+    /* the last round in which it was told by its code, as it had been given its name just before */
+    U32 by_code;
     U32 trusted; /* the last round in which the stack has shown that it was this one */
     sirius_identity is;
     sirius_callee callee;
@@ -70,8 +71,8 @@ static void look_up(pTHX_ sirius_known *k, const sirius_raw *r, entry *e)
 }
 
 /*
- * All closures of the same code have its name: its entry, which is that of one of them; NULL: unknown. What is at the address of code
- * may be other code by now, but not with the same number.
+ * All closures of the same code have its name: its entry, which is that of one of them; NULL: unknown. What
+ * is at the address of code may be other code by now, but not with the same number.
  */
 static SV **code_of(pTHX_ const sirius_known *k, const entry *e, bool make)
 {
@@ -95,8 +96,8 @@ static bool is_nothing(const sirius_known *k, const entry *e)
 }
 
 /*
- * What was asked for in this round stays what it was, even if it has changed since: a closure may be gone when its name is wanted,
- * and something else may be at its address.
+ * What was asked for in this round stays what it was, even if it has changed since: a closure may be gone
+ * when its name is wanted, and something else may be at its address.
  */
 static bool needs_reading(const sirius_known *k, const entry *e, bool again)
 {
@@ -221,8 +222,8 @@ static bool is_given(const entry *e)
 }
 
 /*
- * A sub that was given its name may have another one than it had when the stack was read, or than its code is known for. Until that is
- * out, it is called by its code, or not at all if that is C.
+ * A sub that was given its name may have another one than it had when the stack was read, or than its code is
+ * known for. Until that is out, it is called by its code, or not at all if that is C.
  */
 static bool is_doubtful(const sirius_known *k, const entry *e)
 {
@@ -232,8 +233,8 @@ static bool is_doubtful(const sirius_known *k, const entry *e)
 }
 
 /*
- * Whether it counts though it is not there any more. A name that was given does not if it was not read since: all of that code may have
- * another one by now.
+ * Whether it counts though it is not there any more. A name that was given does not if it was not read since:
+ * all of that code may have another one by now.
  */
 static bool is_trusted(const sirius_known *k, const entry *e)
 {

@@ -1,5 +1,6 @@
 /*
- * lazy: values of %env that cost something to make and are seldom read: psgix.io, psgix.informational, psgix.request_id.
+ * lazy: values of %env that cost something to make and are seldom read: psgix.io, psgix.informational,
+ * psgix.request_id.
  *
  * Each is a scalar with magic that makes the value on the first read and then goes; an assignment removes the
  * magic too. The reader may have values on perl's stack and continue with its own copy of the stack pointer

@@ -13,7 +13,10 @@ typedef SV *sirius_lazy_make(pTHX_ UV serial); /* a new reference */
 
 void sirius_lazy_boot(sirius_lazy kind, sirius_lazy_make *make); /* before the first sirius_lazy_new */
 
-/* `serial` is an integer that says to which request the value belongs. All values of one %env share it: they hold references. */
+/*
+ * `serial` is an integer that says to which request the value belongs. All values of one %env share it: they
+ * hold references.
+ */
 SV *sirius_lazy_new(pTHX_ sirius_lazy kind, SV *serial);
 
 extern const MGVTBL sirius_lazy_vtbl;

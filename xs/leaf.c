@@ -35,7 +35,10 @@ static void saw(sirius_callee *c, const CV *sub, bool perl)
     c->times += !perl && c->times < SURE;
 }
 
-/* Both are read later than the stack, so what is seen once may be another call: what was always the same is not. */
+/*
+ * Both are read later than the stack, so what is seen once may be another call: what was always the same is
+ * not.
+ */
 static void look_at_glob(pid_t pid, const sirius_point *p, const sirius_finding *op, sirius_callee *c)
 {
     bool xs;
@@ -45,8 +48,9 @@ static void look_at_glob(pid_t pid, const sirius_point *p, const sirius_finding 
 }
 
 /*
- * Where perl is, and what is on its stack there, several times. In between a loop of two short calls may come to the same place again,
- * even each time with what the other one has on the stack, were both read in turn: so in an order that no period fits.
+ * Where perl is, and what is on its stack there, several times. In between a loop of two short calls may come
+ * to the same place again, even each time with what the other one has on the stack, were both read in turn:
+ * so in an order that no period fits.
  */
 static const char order[] = "PPSSPSPPPSPSSSPSP"; /* P: the place, S: the stack */
 
@@ -85,9 +89,10 @@ static bool stood(pTHX_ const sirius_target *t, const sirius_point *p, const voi
 }
 
 /*
- * The sub itself was on top of the stack when it was called, and is above its arguments as long as nothing was put there. It is that
- * one if it has the name, and if perl is still where it was. Subs in C that call others put something there, as DBI's
- * selectall_arrayref does. A sub in Perl has a context of its own, but for the moment in which it is entered.
+ * The sub itself was on top of the stack when it was called, and is above its arguments as long as nothing
+ * was put there. It is that one if it has the name, and if perl is still where it was. Subs in C that call
+ * others put something there, as DBI's selectall_arrayref does. A sub in Perl has a context of its own, but
+ * for the moment in which it is entered.
  */
 static bool look_at_stack(pTHX_ sirius_known *k, const sirius_target *t, const sirius_point *p, sr_bytes name,
                           sirius_callee *c)

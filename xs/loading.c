@@ -122,7 +122,10 @@ static void note(int sig, siginfo_t *info, void *context)
     loading.noted[sig] = 1;
 }
 
-/* Of a signal without a PID: whether the kernel itself has sent it, as for Ctrl-C. On macOS nobody else is without one. */
+/*
+ * Of a signal without a PID: whether the kernel itself has sent it, as for Ctrl-C. On macOS nobody else is
+ * without one.
+ */
 static bool of_kernel(const siginfo_t *info)
 {
 #ifdef SI_KERNEL

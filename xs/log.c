@@ -171,7 +171,10 @@ uint64_t sirius_log_lost(uint64_t more)
     return outlet.to.lost += more;
 }
 
-/* Writes to the log, or loses it. False: errno says why; otherwise it is kept, as die makes the exit status of it. */
+/*
+ * Writes to the log, or loses it. False: errno says why; otherwise it is kept, as die makes the exit status
+ * of it.
+ */
 static bool write_all(int fd, const char *at, size_t len, bool prefix)
 {
     int before = errno;

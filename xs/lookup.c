@@ -54,7 +54,10 @@ static bool starts_with(const sr_buffer *text, size_t at, const char *with)
            memcmp(sr_buffer_at(text) + at, with, strlen(with)) == 0;
 }
 
-/* "[app.psgi:12]", where it begins: all subs of a package that have no name would be one, and routes are such subs */
+/*
+ * "[app.psgi:12]", where it begins: all subs of a package that have no name would be one, and routes are such
+ * subs
+ */
 static void add_beginning(pTHX_ pid_t pid, sr_buffer *text, const COP *at)
 {
     COP cop;
@@ -94,7 +97,10 @@ void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, bo
     f->of_text = starts_with(text, name, "[(eval)");
 }
 
-/* Up the tree of operations: the last of several knows the one above them. NULL: it is unknown. *type: of operation */
+/*
+ * Up the tree of operations: the last of several knows the one above them. NULL: it is unknown. *type: of
+ * operation
+ */
 static const OP *root_of(pid_t pid, const COP *statement, unsigned *type)
 {
 #if PERL_VERSION >= 26

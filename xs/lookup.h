@@ -1,6 +1,9 @@
 #ifndef SIRIUS_LOOKUP_H
 #define SIRIUS_LOOKUP_H
-/* lookup: what a sub, a statement or an operation of another perl is, by what is in its memory. known.h remembers it. */
+/*
+ * lookup: what a sub, a statement or an operation of another perl is, by what is in its memory. known.h
+ * remembers it.
+ */
 #include "sirius.h"
 
 #include "base/buffer.h"
@@ -22,8 +25,8 @@ typedef struct sirius_finding {
     bool given;  /* of a sub: its name may be another one soon */
     bool sure;   /* of a closure: its code was known before, at whatever address */
     bool xs;     /* of a sub: it is written in C */
-    bool
-        closure; /* of a sub: it has none but where its code begins, as all subs of that code that have none */
+    /* of a sub: it has none but where its code begins, as all subs of that code that have none */
+    bool closure;
     bool of_text;     /* of a sub like that: its code is a string that was evaluated */
     sirius_leaf leaf; /* of an operation: what it does that has a name of its own */
     PADOFFSET in_pad; /* of LEAF_SUB, LEAF_METHOD: where in the pad its glob or name is; 0: `at` */
@@ -54,7 +57,10 @@ typedef union sirius_raw {
     } pad;
 } sirius_raw;
 
-/* Each fills in *f, all zero before, except for text and len: the text is added to *text. by_code: as if it had no name. */
+/*
+ * Each fills in *f, all zero before, except for text and len: the text is added to *text. by_code: as if it
+ * had no name.
+ */
 void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, bool by_code,
                        sirius_finding *f);
 void sirius_lookup_statement(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, sirius_finding *f);

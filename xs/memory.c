@@ -10,8 +10,8 @@
 static bool no_memory;
 
 /*
- * Perl itself exits with status 1 when it gets no memory. Later errno is another one, and END blocks may not run
- * for lack of memory, so the generation is told here.
+ * Perl itself exits with status 1 when it gets no memory. Later errno is another one, and END blocks may not
+ * run for lack of memory, so the generation is told here.
  */
 void sirius_memory_look(pTHX_ void *unused)
 {

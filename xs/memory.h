@@ -11,7 +11,9 @@ typedef struct sirius_memory {
     int report; /* pipe to the generation; -1: there is none */
 } sirius_memory;
 
-/* Called when a scope is left, by SAVEDESTRUCTOR_X: finds out whether that is so, and tells the generation. */
+/*
+ * Called when a scope is left, by SAVEDESTRUCTOR_X: finds out whether that is so, and tells the generation.
+ */
 void sirius_memory_look(pTHX_ void *unused);
 bool sirius_memory_over(void); /* whether memory ran out, for END blocks */
 

@@ -13,7 +13,10 @@ enum {
 /* Plack loads app.psgi in a package of its own, made of the path, which stands behind it anyway. */
 static const char sandbox[] = "Plack::Sandbox::";
 
-/* Without spaces, which stand between the name of a sub and its place: Try::Tiny names its blocks "Shop::try {...} " */
+/*
+ * Without spaces, which stand between the name of a sub and its place: Try::Tiny names its blocks "Shop::try
+ * {...} "
+ */
 static bool add_escaped(sr_buffer *out, sr_bytes name)
 {
     const char *space;

@@ -1,8 +1,9 @@
 #ifndef SIRIUS_NAMING_H
 #define SIRIUS_NAMING_H
 /*
- * naming: names of subs and files of another perl, looked up in its memory (remote.h), in printable ASCII. They are right if what
- * they were asked for is there before and after; else they may be garbage, and harm nobody.
+ * naming: names of subs and files of another perl, looked up in its memory (remote.h), in printable ASCII.
+ * They are right if what they were asked for is there before and after; else they may be garbage, and harm
+ * nobody.
  */
 #include "sirius.h"
 
@@ -21,12 +22,16 @@ typedef struct sirius_name_at {
 } sirius_name_at;
 
 /*
- * Adds "Package::sub" of a sub whose body was copied to *body: it may be gone by now. A name that it was given may be another one by now:
- * then it has none. False: it has no name; *out may have grown. A package of Plack for app.psgi is "main".
+ * Adds "Package::sub" of a sub whose body was copied to *body: it may be gone by now. A name that it was
+ * given may be another one by now: then it has none. False: it has no name; *out may have grown. A package of
+ * Plack for app.psgi is "main".
  */
 bool sirius_naming_sub(pid_t pid, sr_buffer *out, const XPVCV *body, const sirius_name_at *given);
 
-/* The same without the name that it may have been given: "Package::__ANON__", the package being the one of its code. */
+/*
+ * The same without the name that it may have been given: "Package::__ANON__", the package being the one of
+ * its code.
+ */
 bool sirius_naming_code(pid_t pid, sr_buffer *out, const XPVCV *body);
 
 /* Adds the file of a statement, which was copied to *cop. */

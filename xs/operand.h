@@ -1,8 +1,8 @@
 #ifndef SIRIUS_OPERAND_H
 #define SIRIUS_OPERAND_H
 /*
- * operand: what the operation of a call refers to in another perl, a glob or the name of a method. With threads that is among the lexical
- * variables of the sub that calls: `values` is the first of these there.
+ * operand: what the operation of a call refers to in another perl, a glob or the name of a method. With
+ * threads that is among the lexical variables of the sub that calls: `values` is the first of these there.
  *
  * `call` is a finding of LEAF_SUB or LEAF_METHOD.
  */

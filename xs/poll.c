@@ -25,8 +25,8 @@ static bool knocks(const sigset_t *open)
 }
 
 /*
- * Not all systems have ppoll(2). So signals are let in when this returns, and it looks for them: a handler that ran before poll(2) would
- * not end it.
+ * Not all systems have ppoll(2). So signals are let in when this returns, and it looks for them: a handler
+ * that ran before poll(2) would not end it.
  */
 static void sleep_open(pTHX_ struct pollfd *fd, nfds_t n, const struct timespec *limit, const sigset_t *open)
 {

@@ -1,10 +1,10 @@
 #ifndef SIRIUS_REMOTE_H
 #define SIRIUS_REMOTE_H
 /*
- * remote: the memory of another process, of the same perl as this one. It takes no part, does not notice, and is neither stopped
- * nor interrupted; what is read may change meanwhile, so it is believed only as far as it can do no harm. In a fork of this
- * process, as a worker is of its generation, the interpreter lies where ours does; target.h finds it in others. The kernel says
- * EPERM where it would not let us debug the process.
+ * remote: the memory of another process, of the same perl as this one. It takes no part, does not notice, and
+ * is neither stopped nor interrupted; what is read may change meanwhile, so it is believed only as far as it
+ * can do no harm. In a fork of this process, as a worker is of its generation, the interpreter lies where
+ * ours does; target.h finds it in others. The kernel says EPERM where it would not let us debug the process.
  *
  * Calls nothing of perl: for any thread, and for this process too.
  */
@@ -25,7 +25,10 @@ typedef struct sirius_piece {
     size_t len;
 } sirius_piece;
 
-/* All pieces, with as few system calls as possible: one after the other, some 0.3 us each. As sirius_remote_copy. */
+/*
+ * All pieces, with as few system calls as possible: one after the other, some 0.3 us each. As
+ * sirius_remote_copy.
+ */
 bool sirius_remote_pieces(pid_t pid, const sirius_piece *pieces, size_t n);
 
 /* Up to its NUL, with that. Returns its length; 0: it is longer than cap - 1, or not readable. */

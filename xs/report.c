@@ -21,7 +21,10 @@ static SV *error_text(pTHX_ sirius *s, SV *error)
     return copy ? copy : sv_2mortal(newSVpvs("an exception that cannot be converted to text"));
 }
 
-/* A text of %env after `before`, escaped as in the access log: a client must not send control characters to an operator's terminal. */
+/*
+ * A text of %env after `before`, escaped as in the access log: a client must not send control characters to
+ * an operator's terminal.
+ */
 static bool add_text(pTHX_ sirius *s, SV *line, const char *before, const char *key)
 {
     SV **sv = sirius_env_fetch(aTHX_ s->turn.env.hv, key);
@@ -56,7 +59,10 @@ static void add_request(pTHX_ sirius *s, SV *line)
     sv_catpvs(line, ": ");
 }
 
-/* Of the request at hand, without its query. From %env, as the slot may be another request's once the response is complete. */
+/*
+ * Of the request at hand, without its query. From %env, as the slot may be another request's once the
+ * response is complete.
+ */
 static sr_bytes path_of(pTHX_ sirius *s)
 {
     SV **sv = s->turn.env.hv ? sirius_env_fetch(aTHX_ s->turn.env.hv, "REQUEST_URI") : NULL;

@@ -1,6 +1,9 @@
 #ifndef SIRIUS_REPORT_H
 #define SIRIUS_REPORT_H
-/* report: lines of the error log about the request at hand, with its method, its target, its client and its id. May run code of the application. */
+/*
+ * report: lines of the error log about the request at hand, with its method, its target, its client and its
+ * id. May run code of the application.
+ */
 #include "perlapi.h"
 
 /* Log an error, or a warning, with the name of the request. `error` may be NULL. */

@@ -1,8 +1,8 @@
 #ifndef SIRIUS_REQUESTID_H
 #define SIRIUS_REQUESTID_H
 /*
- * requestid: the id by which logs know the request at hand: X-Request-Id of a trusted peer, else one that the server makes. It is
- * known until sr_worker_done, also when the response is complete.
+ * requestid: the id by which logs know the request at hand: X-Request-Id of a trusted peer, else one that the
+ * server makes. It is known until sr_worker_done, also when the response is complete.
  */
 #include "perlapi.h"
 

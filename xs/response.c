@@ -350,8 +350,8 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, const sirius_ha
 }
 
 /*
- * All of the body was sent, or is safe (wire_file): from now on the application may do with its file what it likes. The client does not
- * wait for what the application does in its `close`.
+ * All of the body was sent, or is safe (wire_file): from now on the application may do with its file what it
+ * likes. The client does not wait for what the application does in its `close`.
  */
 static void close_body(pTHX_ sirius *s, SV *body, sirius_close how)
 {

@@ -3,8 +3,8 @@
 /*
  * row: the row of this worker in the scoreboard. Only this process writes to it (share/scoreboard.h).
  *
- * Owner: the request loop, which holds the object that the memory belongs to. Thread: that of perl; a handler of a signal may
- * tell the place.
+ * Owner: the request loop, which holds the object that the memory belongs to. Thread: that of perl; a handler
+ * of a signal may tell the place.
  */
 #include "perlapi.h"
 

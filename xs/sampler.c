@@ -164,8 +164,9 @@ static AV *labels(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below,
         av_clear(list);
     reverse(list);
     if (av_len(list) >= 0 && has_leaf) {
+        /* what it is for has not begun, or is over: it is called by the leaf */
         if (j->from < s->read.now->n && s->read.now->frames[j->from].call == SIRIUS_CALL_LEVEL)
-            SvREFCNT_dec(av_pop(list)); /* what it is for has not begun, or is over: it is called by the leaf */
+            SvREFCNT_dec(av_pop(list));
         av_push(list, SvREFCNT_inc(leaf));
     }
     if (!j->whole)
@@ -175,7 +176,10 @@ static AV *labels(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below,
 
 /* --- what was certain first --- */
 
-/* The innermost frame that may be of the sub that is left out, as it was there the last time; c->n: none. One that is late may be none */
+/*
+ * The innermost frame that may be of the sub that is left out, as it was there the last time; c->n: none. One
+ * that is late may be none
+ */
 static int find_below(const sirius_sampler *s, const sirius_calls *c)
 {
     int i = 0;
@@ -186,8 +190,9 @@ static int find_below(const sirius_sampler *s, const sirius_calls *c)
 }
 
 /*
- * A stack that is read again is one of another moment: by that, code that is over soon would be seen too rarely. So it has to go on from
- * what was certain of the first one, of which these are the labels; else they are what is shown. NULL: nothing was.
+ * A stack that is read again is one of another moment: by that, code that is over soon would be seen too
+ * rarely. So it has to go on from what was certain of the first one, of which these are the labels; else they
+ * are what is shown. NULL: nothing was.
  */
 static AV *keep(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below)
 {
@@ -204,7 +209,10 @@ static AV *keep(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below)
     return list;
 }
 
-/* Whether the last stack has all calls of the first one: what was certain, and else maybe other subs, but called at the same places. */
+/*
+ * Whether the last stack has all calls of the first one: what was certain, and else maybe other subs, but
+ * called at the same places.
+ */
 static bool goes_on(const sirius_sampler *s)
 {
     const sirius_calls *c = s->read.now;
@@ -235,7 +243,10 @@ static void leave_out(pTHX_ sirius_sampler *s, sirius_calls *c, SV *below)
     c->more = false;
 }
 
-/* Tries once. 1: all of it is certain; 0: *j says how much, or nothing if from is -1; -1 with errno: not readable */
+/*
+ * Tries once. 1: all of it is certain; 0: *j says how much, or nothing if from is -1; -1 with errno: not
+ * readable
+ */
 static int try(pTHX_ sirius_sampler *s, bool again, SV *below, sirius_judgement *j, SV *leaf, bool *has_leaf)
 {
     sirius_calls *spare = s->read.last;
@@ -305,8 +316,9 @@ static bool has_stopped(const sirius_sampler *s)
 }
 
 /*
- * A sub that may have been given another name since the stack was read is called by its code. If the process has not run since before
- * that, it was not: then these are the labels. It has not if it was off the CPU twice, with the same time that it had run.
+ * A sub that may have been given another name since the stack was read is called by its code. If the process
+ * has not run since before that, it was not: then these are the labels. It has not if it was off the CPU
+ * twice, with the same time that it had run.
  */
 static void settle(pTHX_ sirius_sampler *s, int64_t ran, SV *below, AV **to)
 {

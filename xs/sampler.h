@@ -1,8 +1,8 @@
 #ifndef SIRIUS_SAMPLER_H
 #define SIRIUS_SAMPLER_H
 /*
- * sampler: reads the stack of another perl again and again, some 99 times a second. The other process runs on: nothing stops or
- * interrupts it, and it has nothing to do for it.
+ * sampler: reads the stack of another perl again and again, some 99 times a second. The other process runs
+ * on: nothing stops or interrupts it, and it has nothing to do for it.
  *
  * Owner: the object Sirius::OS::Sampler. An object for each process that is looked at.
  */
@@ -20,8 +20,9 @@ typedef struct sirius_sample {
 } sirius_sample;
 
 /*
- * The stack now. If `below` is not NULL, the sub of that name and whatever has called it are left out, and there are no labels
- * if nothing else runs. False with errno: the process has ended, or its memory is not readable, or makes no sense.
+ * The stack now. If `below` is not NULL, the sub of that name and whatever has called it are left out, and
+ * there are no labels if nothing else runs. False with errno: the process has ended, or its memory is not
+ * readable, or makes no sense.
  */
 bool sirius_sampler_take(pTHX_ sirius_sampler *s, SV *below, sirius_sample *to);
 

@@ -13,7 +13,10 @@ typedef struct sirius_app {
 /* What `code` is. The result holds no reference to it. */
 sirius_app sirius_app_of(pTHX_ SV *code);
 
-/* Serves s->worker.request, which is complete. True: the application wants this process to end (psgix.harakiri.commit). */
+/*
+ * Serves s->worker.request, which is complete. True: the application wants this process to end
+ * (psgix.harakiri.commit).
+ */
 bool sirius_serve_one(pTHX_ sirius *s, const sirius_app *app);
 
 #endif

@@ -1,8 +1,8 @@
 #ifndef SIRIUS_SHARED_H
 #define SIRIUS_SHARED_H
 /*
- * shared: memory that the supervisor makes for edges and workers, by its descriptor. share/sleepers.h and share/common.h say what is in
- * it. All functions croak.
+ * shared: memory that the supervisor makes for edges and workers, by its descriptor. share/sleepers.h and
+ * share/common.h say what is in it. All functions croak.
  */
 #include "perlapi.h"
 

@@ -1,6 +1,6 @@
 /*
- * signals: between perl and the handlers of signals, so that one that comes while a worker sleeps wakes it, and none jumps out of the
- * server.
+ * signals: between perl and the handlers of signals, so that one that comes while a worker sleeps wakes it,
+ * and none jumps out of the server.
  */
 #include "signals.h"
 
@@ -10,14 +10,15 @@
 #include <signal.h>
 
 /*
- * A signal that arrives between perl's last check of PL_sig_pending and the sleep of a worker would have to wait for
- * the next request. So perl's C handler is wrapped: once it has noted the signal, the worker is woken.
+ * A signal that arrives between perl's last check of PL_sig_pending and the sleep of a worker would have to
+ * wait for the next request. So perl's C handler is wrapped: once it has noted the signal, the worker is
+ * woken.
  */
 static Sighandler_t perl_handler;
 
 /*
- * The handlers of a worker restart the system call they interrupt (SA_RESTART), so that a reload does not make flock or
- * sysread of the application fail. Perl then calls them when the system call is over.
+ * The handlers of a worker restart the system call they interrupt (SA_RESTART), so that a reload does not
+ * make flock or sysread of the application fail. Perl then calls them when the system call is over.
  */
 static void wake(void)
 {
@@ -26,8 +27,8 @@ static void wake(void)
 }
 
 /*
- * USR2 asks where this worker is. Perl answers when C code has returned to it, which may be never; until then this place
- * is reported. The function only copies, as nothing else is safe in a signal handler.
+ * USR2 asks where this worker is. Perl answers when C code has returned to it, which may be never; until then
+ * this place is reported. The function only copies, as nothing else is safe in a signal handler.
  */
 static void tell_place(int sig)
 {
@@ -54,8 +55,8 @@ static bool busy(const sirius *s)
 }
 
 /*
- * Perl is on the way into code of the application, or out of it: the eval around that is not there yet, or not any more. A
- * handler that dies now would jump over the server.
+ * Perl is on the way into code of the application, or out of it: the eval around that is not there yet, or
+ * not any more. A handler that dies now would jump over the server.
  */
 static bool crossing(pTHX_ const sirius *s)
 {
@@ -68,8 +69,8 @@ static bool crossing(pTHX_ const sirius *s)
 }
 
 /*
- * When 120 signals are pending, perl dies in its C handler, wherever it is. The server must not be jumped out of, so the
- * count is reset while it is at work; perl uses the count for nothing else.
+ * When 120 signals are pending, perl dies in its C handler, wherever it is. The server must not be jumped out
+ * of, so the count is reset while it is at work; perl uses the count for nothing else.
  */
 static void forbear(void)
 {
@@ -103,9 +104,10 @@ static Signal_t waking_handler(int sig)
 #endif
 
 /*
- * Perl does not defer a handler that was set by POSIX::sigaction: it runs in the middle of C code. One that dies, as DBI's
- * manual suggests for time limits, would jump out of the server in the middle of a reply. So while the server is at work,
- * such handlers wait like all others; a blocked write lets them run. Faults can't wait.
+ * Perl does not defer a handler that was set by POSIX::sigaction: it runs in the middle of C code. One that
+ * dies, as DBI's manual suggests for time limits, would jump out of the server in the middle of a reply. So
+ * while the server is at work, such handlers wait like all others; a blocked write lets them run. Faults
+ * can't wait.
  */
 static bool deferred(int sig)
 {
@@ -167,8 +169,8 @@ static Signal_t deferring_handler(int sig)
 #endif
 
 /*
- * Under plackup the application is loaded before this module. The handlers it has installed by then go through perl's own
- * functions: their signals would not wake the worker, or not wait for its code.
+ * Under plackup the application is loaded before this module. The handlers it has installed by then go
+ * through perl's own functions: their signals would not wake the worker, or not wait for its code.
  */
 static void adopt(void)
 {

@@ -1,7 +1,8 @@
 #ifndef SIRIUS_SIGNALS_H
 #define SIRIUS_SIGNALS_H
 /*
- * signals: between perl and the handlers of signals. One that comes while a worker sleeps wakes it, and none jumps out of the server.
+ * signals: between perl and the handlers of signals. One that comes while a worker sleeps wakes it, and none
+ * jumps out of the server.
  */
 #include "perlapi.h"
 

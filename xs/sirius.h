@@ -3,11 +3,11 @@
 /*
  * What the files of xs/ share. They are the only code that knows both Perl and src/worker.
  *
- * Thread: everything here runs on the thread of perl. Owner: the object Sirius::Worker::RequestLoop, of which a process
- * has one.
+ * Thread: everything here runs on the thread of perl. Owner: the object Sirius::Worker::RequestLoop, of which
+ * a process has one.
  *
- * Each member is of the file whose header declares its struct. "Counted" means that the pointer holds a reference;
- * "mortal" that perl frees the value later; "inside" is explained in inside.h.
+ * Each member is of the file whose header declares its struct. "Counted" means that the pointer holds a
+ * reference; "mortal" that perl frees the value later; "inside" is explained in inside.h.
  */
 #include "perlapi.h"
 
@@ -50,7 +50,9 @@ struct sirius {
     sirius_grip *grip;     /* NULL: nothing is held */
 };
 
-/* Whether this is a child that the application has forked: it serves nothing. For one whose worker is open. */
+/*
+ * Whether this is a child that the application has forked: it serves nothing. For one whose worker is open.
+ */
 static inline bool sirius_forked(const sirius *s)
 {
     return sr_worker_is_child(&s->worker);

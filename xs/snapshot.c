@@ -188,9 +188,10 @@ static I32 far_of(const sirius_snapshot *s, int i)
 }
 
 /*
- * Adds what is read of a level on which perl may be: its inner contexts, the place, and these contexts again, since the place may be that of the
- * next call. It takes 0.4 us from piece to piece, so nothing is between these three: a call that fits there is not noticed. The contexts
- * further out, of a deep stack, are read before and behind them.
+ * Adds what is read of a level on which perl may be: its inner contexts, the place, and these contexts again,
+ * since the place may be that of the next call. It takes 0.4 us from piece to piece, so nothing is between
+ * these three: a call that fits there is not noticed. The contexts further out, of a deep stack, are read
+ * before and behind them.
  */
 static size_t add_level_at(sirius_snapshot *s, int i, const void *members, PERL_CONTEXT *contexts,
                            sirius_piece *pieces)
@@ -210,10 +211,11 @@ static size_t add_level_at(sirius_snapshot *s, int i, const void *members, PERL_
 }
 
 /*
- * What moves most comes last: the level on which perl is. What is outside of that may be of another moment: what of it calls
- * further in is read right before and right after it, and if it is the same, it has not changed but for a call that was over meanwhile. Calls in
- * turn may fit between the two each time, so it is read once more at the end. Perl may be on a level further out than the time before: the
- * first ones of these are read as the innermost one is.
+ * What moves most comes last: the level on which perl is. What is outside of that may be of another moment:
+ * what of it calls further in is read right before and right after it, and if it is the same, it has not
+ * changed but for a call that was over meanwhile. Calls in turn may fit between the two each time, so it is
+ * read once more at the end. Perl may be on a level further out than the time before: the first ones of these
+ * are read as the innermost one is.
  */
 static bool copy(pTHX_ sirius_snapshot *s)
 {
@@ -255,7 +257,10 @@ static bool are_same(const level *l, const PERL_SI *info, const PERL_CONTEXT *co
     return used <= from || memcmp(contexts + from, again, (size_t)(used - from) * sizeof *contexts) == 0;
 }
 
-/* Whether those of a deep level that are further out than its inner ones were not the same before and behind these */
+/*
+ * Whether those of a deep level that are further out than its inner ones were not the same before and behind
+ * these
+ */
 static bool is_far_torn(const sirius_snapshot *s, int i, const PERL_CONTEXT *contexts)
 {
     I32 inner = inner_of(&s->levels[i]), used = s->infos[i].si_cxix + 1 - s->levels[i].from;
@@ -263,7 +268,9 @@ static bool is_far_torn(const sirius_snapshot *s, int i, const PERL_CONTEXT *con
     return used > 0 && memcmp(contexts, s->far_last + far_of(s, i), (size_t)used * sizeof *contexts) != 0;
 }
 
-/* Whether a level outside of the innermost one, of which these are the contexts, was not the same each time. */
+/*
+ * Whether a level outside of the innermost one, of which these are the contexts, was not the same each time.
+ */
 static bool is_torn(const sirius_snapshot *s, int i, const PERL_CONTEXT *contexts)
 {
     const level *l = &s->levels[i];
@@ -277,7 +284,9 @@ static bool is_torn(const sirius_snapshot *s, int i, const PERL_CONTEXT *context
            !are_same(l, info, contexts, inner_of(l), s->at[i].last) || is_far_torn(s, i, contexts);
 }
 
-/* On which level perl is: if it is not the innermost one, its inner contexts are those that were read second. */
+/*
+ * On which level perl is: if it is not the innermost one, its inner contexts are those that were read second.
+ */
 static void find_top(pTHX_ sirius_snapshot *s)
 {
     const PERL_SI *at = point_of(aTHX_ s, s->before).level;
@@ -395,9 +404,9 @@ static bool is_sub(const PERL_CONTEXT *cx)
 #endif
 
 /*
- * The number of contexts was read before they were. A sub that has returned since has a context without a sub; one that was called
- * since has one with a sub behind them, and then those below it are in use as well. Without the latter, short subs would be seen too
- * rarely.
+ * The number of contexts was read before they were. A sub that has returned since has a context without a
+ * sub; one that was called since has one with a sub behind them, and then those below it are in use as well.
+ * Without the latter, short subs would be seen too rarely.
  */
 static I32 top_of(const PERL_CONTEXT *contexts, const level *l, I32 cxix)
 {
@@ -430,7 +439,10 @@ static bool has_block(const PERL_SI *info)
     return info->si_type == PERLSI_SORT;
 }
 
-/* Whether another sort, or code of a pattern, has begun: a context tells where its block is. The last one stays there until then. */
+/*
+ * Whether another sort, or code of a pattern, has begun: a context tells where its block is. The last one
+ * stays there until then.
+ */
 static bool is_other_block(const sirius_snapshot *s, const PERL_CONTEXT *contexts)
 {
     const level *l = &s->levels[s->top];
@@ -440,8 +452,8 @@ static bool is_other_block(const sirius_snapshot *s, const PERL_CONTEXT *context
 }
 
 /*
- * Whether the place behind the contexts is one of the calls in them, of which the innermost context is at `top`: they were the same behind
- * it. Blocks and loops come and go within a call.
+ * Whether the place behind the contexts is one of the calls in them, of which the innermost context is at
+ * `top`: they were the same behind it. Blocks and loops come and go within a call.
  */
 static void compare_last(const sirius_snapshot *s, const PERL_CONTEXT *contexts, I32 top, sirius_calls *c)
 {
@@ -503,8 +515,8 @@ static void add_all(const sirius_snapshot *s, sirius_calls *c)
 }
 
 /*
- * Whether this process was interrupted while it copied: what was copied before that, and what behind it, are of other moments. It says
- * nothing about the other process, so leaving the copy out favours no sub.
+ * Whether this process was interrupted while it copied: what was copied before that, and what behind it, are
+ * of other moments. It says nothing about the other process, so leaving the copy out favours no sub.
  */
 static bool was_interrupted(sirius_snapshot *s, int64_t took)
 {

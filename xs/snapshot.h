@@ -1,10 +1,11 @@
 #ifndef SIRIUS_SNAPSHOT_H
 #define SIRIUS_SNAPSHOT_H
 /*
- * snapshot: the calls of another perl at a moment. All of it is read by one system call, since a sub may be over within a
- * microsecond: levels and contexts, and the place where perl is before and after the inner ones. Where those
- * lie is known from the time before, also those of levels that have ended and will be used again; only if there are others, they are found
- * anew. A level outside of the one where perl is may be of another moment: it is read three times, and frames say if it had changed.
+ * snapshot: the calls of another perl at a moment. All of it is read by one system call, since a sub may be
+ * over within a microsecond: levels and contexts, and the place where perl is before and after the inner
+ * ones. Where those lie is known from the time before, also those of levels that have ended and will be used
+ * again; only if there are others, they are found anew. A level outside of the one where perl is may be of
+ * another moment: it is read three times, and frames say if it had changed.
  *
  * Owner: the sampler.
  */

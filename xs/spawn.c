@@ -12,8 +12,8 @@
 #include <spawn.h>
 
 /*
- * Clears the close-on-exec flags of the descriptors, or (`back`) restores them. This process has one thread, so
- * no other program is started in between.
+ * Clears the close-on-exec flags of the descriptors, or (`back`) restores them. This process has one thread,
+ * so no other program is started in between.
  */
 static void lend(pTHX_ AV *descriptors, int *flags, bool back)
 {

@@ -1,6 +1,6 @@
 /*
- * stream: callbacks of PSGI for a response in pieces: writer, early hints. Each carries the serial of its request. Once
- * that request is over, it does nothing but complain.
+ * stream: callbacks of PSGI for a response in pieces: writer, early hints. Each carries the serial of its
+ * request. Once that request is over, it does nothing but complain.
  */
 #include "stream.h"
 

@@ -1,6 +1,9 @@
 #ifndef SIRIUS_TEXT_H
 #define SIRIUS_TEXT_H
-/* text: values of the application as bytes, and what is wrong with them in words. Runs no code of the application. */
+/*
+ * text: values of the application as bytes, and what is wrong with them in words. Runs no code of the
+ * application.
+ */
 #include "perlapi.h"
 
 #include "http/response.h"

@@ -12,7 +12,10 @@
 /* Sets the short name, which top shows. The kernel takes 15 bytes of it. */
 void sirius_title_name(const char *text);
 
-/* 0, or errno why the name cannot be set. Then perl waits for ever at the second assignment to $0, as the first died. */
+/*
+ * 0, or errno why the name cannot be set. Then perl waits for ever at the second assignment to $0, as the
+ * first died.
+ */
 int sirius_title_refused(void);
 
 /* Sets the command line. An empty text leaves it as it is. */

@@ -91,8 +91,9 @@ void wire_head(sirius *s, bool now)
 enum { PIECE = 15 * 1024 }; /* fits into one record (share/ring.h) */
 
 /*
- * Sends the bytes of a file whose descriptor can't be passed: the application could change it while it is sent, and is about to go on;
- * or the kernel has no memory, or too many descriptors of this user are in flight.
+ * Sends the bytes of a file whose descriptor can't be passed: the application could change it while it is
+ * sent, and is about to go on; or the kernel has no memory, or too many descriptors of this user are in
+ * flight.
  */
 static bool read_out(sirius *s, int fd, off_t offset, uint64_t length)
 {

@@ -39,8 +39,8 @@ static inline bool sirius_complete(const sirius_wire *w)
 }
 
 /*
- * Begins a head. The caller appends its fields to sirius.head, which is empty. The edge knows which version of
- * HTTP the client has.
+ * Begins a head. The caller appends its fields to sirius.head, which is empty. The edge knows which version
+ * of HTTP the client has.
  */
 static inline sr_response_error wire_head_begin(sirius_wire *w, int status, bool is_head)
 {
@@ -55,8 +55,9 @@ void wire_whole(sirius *s, const struct iovec *body, int n, uint64_t known);
 void wire_head(sirius *s, bool now); /* sends the head alone; `now`: wake the edge */
 
 /*
- * Sends the head, and a file as the body: its bytes as they are now, whatever the application does with the file afterwards. fd stays
- * the caller's, and may be closed. `known` as above; `length`, which may be less, is sent.
+ * Sends the head, and a file as the body: its bytes as they are now, whatever the application does with the
+ * file afterwards. fd stays the caller's, and may be closed. `known` as above; `length`, which may be less,
+ * is sent.
  */
 void wire_file(sirius *s, int fd, off_t offset, uint64_t length, uint64_t known);
 
@@ -67,16 +68,17 @@ void wire_file(sirius *s, int fd, off_t offset, uint64_t length, uint64_t known)
 void wire_data(sirius *s, sr_bytes bytes, bool wait);
 
 /*
- * The application has nothing to send for now, and may never have: lets the head go out, and looks whether the client is still there.
+ * The application has nothing to send for now, and may never have: lets the head go out, and looks whether
+ * the client is still there.
  */
 void wire_nothing(sirius *s);
 void wire_end(sirius *s); /* after the last byte of a stream */
 
 void wire_interim(sirius *s, int status, sr_bytes fields); /* sends an interim head */
 /*
- * Inside: the response is over: ends the reply as the phase of the turn says, END, CUT or TAKEN. The edge can go on with the connection,
- * even if the application goes on with something else. `now`: wakes the edge, as the application may go on for a long time. Does
- * nothing the second time.
+ * Inside: the response is over: ends the reply as the phase of the turn says, END, CUT or TAKEN. The edge can
+ * go on with the connection, even if the application goes on with something else. `now`: wakes the edge, as
+ * the application may go on for a long time. Does nothing the second time.
  */
 void sirius_finish(pTHX_ sirius *s, bool now);
 

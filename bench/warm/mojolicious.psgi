@@ -1,4 +1,5 @@
-# Mojolicious with its own templates: a page with a layout, a list, JSON, a thing with a session in a cookie, a form
+# Mojolicious with its own templates: a page with a layout, a list, JSON, a thing with a session in a cookie,
+# a form
 use Mojolicious::Lite;
 
 app->secrets( ['bench'] );

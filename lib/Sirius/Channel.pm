@@ -80,7 +80,8 @@ sub _post {
     return $@ =~ s/\s+\z//r;
 }
 
-# Undef, or why it is not possible. A child that the application of a worker has forked uses the control socket, as other processes do
+# Undef, or why it is not possible. A child that the application of a worker has forked uses the control
+# socket, as other processes do
 sub _send {
     my ( $path, @packed ) = @_;
     my $ring = defined $path ? undef : Sirius::Worker::RequestLoop->can('publish');

@@ -10,7 +10,8 @@ my %TAKES = map { $_ => 1 } qw(issuer key on_close on_disconnect on_message on_o
 
 my $TYPE = qr{\A\Q@{[ Sirius::WebSocket::Events->TYPE ]}\E\s*(?:;|\z)}i;
 
-# Whether the server of this process holds connections: then it lets no client's request pass for an event (Sirius::Worker)
+# Whether the server of this process holds connections: then it lets no client's request pass for an event
+# (Sirius::Worker)
 our $is_held;
 
 # An exception of a handler is one of the application: the server logs it and answers 500

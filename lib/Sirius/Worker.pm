@@ -43,7 +43,8 @@ my $loads;
 # Of --control
 my $socket;
 
-# With --hold: this process and those that it starts are of the server with these settings, and publish to no other
+# With --hold: this process and those that it starts are of the server with these settings, and publish to no
+# other
 sub belong {
     my ( $class, $conf, %how ) = @_;
     return if !$conf->{hold};
@@ -243,7 +244,8 @@ sub _flush_errors {
     return eval { STDERR->autoflush(1) };
 }
 
-# Otherwise what the application prints to a pipe or a file is seen when this process ends. It may have closed STDOUT
+# Otherwise what the application prints to a pipe or a file is seen when this process ends. It may have closed
+# STDOUT
 sub _flush_stdout {
     my $stdout = *STDOUT{IO} or return;
     $stdout->autoflush;
@@ -346,10 +348,11 @@ sub _trace {
     return;
 }
 
-# What the generation has warmed up is shared until it is written to: the copies are made now, and connections opened
+# What the generation has warmed up is shared until it is written to: the copies are made now, and connections
+# opened
 sub _warm_up {
     my ( $self, $app ) = @_;
-    my $repeats = $self->{warm_up};                             # not freed, which would write to ten pages
+    my $repeats = $self->{warm_up};    # not freed, which would write to ten pages
     $self->{tell}->( hook => 'warm_up' );
     if   ($repeats) { $repeats->repeat( @{ $self->{repeats} } ) }
     else            { $self->_new_warm_up($app)->run or die "--warm-up failed\n" }

@@ -11,7 +11,10 @@ int sr_base64_value(char c);
 /* Writes SR_BASE64_LEN(s.len) bytes. */
 void sr_base64_write(char *to, sr_bytes s);
 
-/* Writes less than s.len bytes to `to`, which may be where they are. Returns how many; SIZE_MAX: it is not base64. */
+/*
+ * Writes less than s.len bytes to `to`, which may be where they are. Returns how many; SIZE_MAX: it is not
+ * base64.
+ */
 size_t sr_base64_read(char *to, sr_bytes s);
 
 #endif

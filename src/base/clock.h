@@ -1,6 +1,8 @@
 #ifndef SR_CLOCK_H
 #define SR_CLOCK_H
-/* clock: time in nanoseconds, without a system call on Linux (vDSO) where nothing else is said. Any thread. */
+/*
+ * clock: time in nanoseconds, without a system call on Linux (vDSO) where nothing else is said. Any thread.
+ */
 #include <stdint.h>
 #include <time.h>
 
@@ -31,7 +33,10 @@ static inline int64_t sr_clock_monotonic_seconds(void)
     return t.tv_sec;
 }
 
-/* That the calling thread has run, for limits that other processes of the machine do not use up. By a system call, 0.2 us. */
+/*
+ * That the calling thread has run, for limits that other processes of the machine do not use up. By a system
+ * call, 0.2 us.
+ */
 static inline int64_t sr_clock_thread_cpu(void)
 {
     struct timespec t;

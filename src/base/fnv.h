@@ -1,6 +1,8 @@
 #ifndef SR_FNV_H
 #define SR_FNV_H
-/* fnv: FNV-1a, a hash of bytes that strangers may choose only if it starts from a secret. Pure; any thread. */
+/*
+ * fnv: FNV-1a, a hash of bytes that strangers may choose only if it starts from a secret. Pure; any thread.
+ */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 #ifndef SR_SPAN_H
 #define SR_SPAN_H
 /*
- * span: a run of bytes as an offset and a length, so that it stays valid when the bytes move. Who has one knows
- * the address that it counts from. No allocation, no I/O; any thread.
+ * span: a run of bytes as an offset and a length, so that it stays valid when the bytes move. Who has one
+ * knows the address that it counts from. No allocation, no I/O; any thread.
  */
 #include "bytes.h"
 

@@ -55,8 +55,8 @@ static sr_intake accept_encrypted(sr_engine *e, sr_conn *c)
 }
 
 /*
- * --max-connections: 503. The request is read as far as it is here, most often all of it, so that HEAD gets no body, and the log
- * has a line of the request.
+ * --max-connections: 503. The request is read as far as it is here, most often all of it, so that HEAD gets
+ * no body, and the log has a line of the request.
  */
 static void no_room(sr_engine *e, sr_conn *c)
 {

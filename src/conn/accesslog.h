@@ -5,8 +5,8 @@
  * sink (log/sink.h).
  *
  * A line has values of the request, which are gone when its last byte is sent, and values that are known only
- * then. So the code that ends a response first offers a source of the values. If everything is sent at once, the
- * line is made from the source directly; otherwise the values are copied and kept with the exchange. A
+ * then. So the code that ends a response first offers a source of the values. If everything is sent at once,
+ * the line is made from the source directly; otherwise the values are copied and kept with the exchange. A
  * request that the server refuses is logged from its raw bytes, unless somebody has them in a better form and
  * offers a source.
  *
@@ -65,8 +65,8 @@ typedef struct sr_refused {
 } sr_refused;
 
 /*
- * The server refuses a request with a response, of which `response` is the head. False: no source was offered; call the other one, before
- * the bytes of the request are dropped.
+ * The server refuses a request with a response, of which `response` is the head. False: no source was
+ * offered; call the other one, before the bytes of the request are dropped.
  */
 bool sr_accesslog_refuse_offered(struct sr_engine *e, struct sr_exchange *x, sr_bytes response);
 void sr_accesslog_refuse(struct sr_engine *e, struct sr_exchange *x, sr_bytes response, const sr_refused *of);
@@ -74,7 +74,10 @@ void sr_accesslog_refuse(struct sr_engine *e, struct sr_exchange *x, sr_bytes re
 /* The request is over: writes its line. */
 void sr_accesslog_over(struct sr_engine *e, struct sr_exchange *x, bool aborted);
 
-/* For a source: the value of SR_LOG_REFUSED_BY, and of SR_LOG_REFUSED unless a rule is known that the request has broken. */
+/*
+ * For a source: the value of SR_LOG_REFUSED_BY, and of SR_LOG_REFUSED unless a rule is known that the request
+ * has broken.
+ */
 sr_bytes sr_accesslog_reason(const struct sr_exchange *x);
 
 /* --- with or without a log --- */

@@ -43,8 +43,8 @@ sr_refusal sr_account_fault(int status);
 sr_refusal sr_account_lack(int err); /* likewise for lack of what `err` says: EMFILE, ENOMEM */
 
 /*
- * A complete request has waited too long for a worker: counts it, and returns why to refuse it, with the status
- * e->deadlines.waited_too_long.
+ * A complete request has waited too long for a worker: counts it, and returns why to refuse it, with the
+ * status e->deadlines.waited_too_long.
  */
 sr_refusal sr_account_waited(sr_engine *e);
 

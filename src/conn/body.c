@@ -59,8 +59,8 @@ static sr_body_result settle(sr_body *b)
 }
 
 /*
- * To the file. A chunk, a TLS record or a segment may bring a single byte, and a system call for each would be
- * paid by all clients: small pieces are held back until they fill a block.
+ * To the file. A chunk, a TLS record or a segment may bring a single byte, and a system call for each would
+ * be paid by all clients: small pieces are held back until they fill a block.
  */
 static sr_body_result spool(sr_body *b, sr_bytes data)
 {

@@ -37,7 +37,10 @@ void sr_body_free(sr_body *b); /* NULL is fine */
 /* Whether some of so many bytes more go to the file. */
 bool sr_body_spools(const sr_body *b, const sr_config *config, size_t more);
 
-/* The file is the caller's from now on, who calls sr_spools_gave with its length when it is closed. -1: there is none. */
+/*
+ * The file is the caller's from now on, who calls sr_spools_gave with its length when it is closed. -1: there
+ * is none.
+ */
 int sr_body_take(sr_body *b);
 
 /* Takes bytes of the body, without their framing. MORE or BAD. */

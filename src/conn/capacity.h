@@ -9,8 +9,8 @@
  * that connect need them. When the table of this process is nearly full, idle connections are closed, or
  * nobody is accepted for a while.
  *
- * Closing: all functions here but init and awaits may close and free connections: idle ones, and with sheds_unfinished those whose
- * request is not complete.
+ * Closing: all functions here but init and awaits may close and free connections: idle ones, and with
+ * sheds_unfinished those whose request is not complete.
  */
 #include <stdbool.h>
 

@@ -42,9 +42,10 @@ const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_exchange *x, const sr_r
 }
 
 /*
- * Not in response to HEAD: proxies that do not know interim responses take any response to HEAD for the final one, as
- * it has no body, and give the response that follows to the next client on this connection. So --informational can't
- * allow it. Without HEAD they read on until the connection is closed, which only spoils the response; so it can.
+ * Not in response to HEAD: proxies that do not know interim responses take any response to HEAD for the final
+ * one, as it has no body, and give the response that follows to the next client on this connection. So
+ * --informational can't allow it. Without HEAD they read on until the connection is closed, which only spoils
+ * the response; so it can.
  */
 bool sr_client_informs(const sr_engine *e, const sr_exchange *x)
 {

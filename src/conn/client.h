@@ -27,8 +27,9 @@ static inline sr_request_limits sr_client_limits(const sr_engine *e, const sr_co
 }
 
 /*
- * Sets x->client, which is the peer so far, to the address that trusted proxies give, x->trusted, and x->before_ns. Returns what else they
- * say of scheme, host and port, valid until the next call; NULL: nothing.
+ * Sets x->client, which is the peer so far, to the address that trusted proxies give, x->trusted, and
+ * x->before_ns. Returns what else they say of scheme, host and port, valid until the next call; NULL:
+ * nothing.
  */
 const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_exchange *x, const sr_request *r, const char *base);
 

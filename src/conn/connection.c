@@ -145,8 +145,8 @@ void sr_conn_release(sr_conn *c)
 }
 
 /*
- * Closes the connection by a reset, though the descriptor stays open. Has no effect on a unix socket, where the byte
- * that is held does it.
+ * Closes the connection by a reset, though the descriptor stays open. Has no effect on a unix socket, where
+ * the byte that is held does it.
  */
 static void reset(const sr_conn *c)
 {
@@ -161,7 +161,10 @@ void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
     session_over(c);
     for (sr_exchange *x = c->exchange; x; x = x->older)
         sr_exchange_abandon(e, x); /* the owner of its request may supply values for the log line */
-    /* without a reset, what was sent of a response, or what the application has written to psgix.io, could look complete */
+    /*
+     * without a reset, what was sent of a response, or what the application has written to psgix.io, could
+     * look complete
+     */
     const sr_exchange *x = c->exchange;
     if (x && x->owed && x->cut_by_reset)
         reset(c);

@@ -3,8 +3,8 @@
 /*
  * connection: one accepted socket, and how far its exchange (exchange.h) is.
  *
- * With a transport that encrypts, HANDSHAKE comes before IDLE (handshake.h), and TUNNEL after SERVING when the
- * application goes on with psgix.io (pump.h).
+ * With a transport that encrypts, HANDSHAKE comes before IDLE (handshake.h), and TUNNEL after SERVING when
+ * the application goes on with psgix.io (pump.h).
  *
  *      accept                                 kept alive; next request is here already
  *        |      first byte    head whole     ,-------------------------------------.
@@ -18,14 +18,16 @@
  *        |                              |
  *        `----------> closed <----------'
  *
- * STREAMS: in place of all from IDLE to FLUSH, where several exchanges run at a time, each with its own stages.
- * HELD: after SERVING, when the application leaves the response with the edge (Grip-Hold, src/live); then FLUSH, or closed.
+ * STREAMS: in place of all from IDLE to FLUSH, where several exchanges run at a time, each with its own
+ * stages.
+ * HELD: after SERVING, when the application leaves the response with the edge (Grip-Hold, src/live); then
+ * FLUSH, or closed.
  * READY: a complete request that can't be put into the queue; it is refused at once.
  * LINGER: this side is shut down, and what still comes is read and thrown away for a while, so that the
  * client can read the response before a reset removes it from its buffer (RFC 9112 9.6).
  *
- * Owner: the engine. An idle connection has no buffer: this struct and its descriptor are all, unless its client has sent an empty
- * line, or a part of one.
+ * Owner: the engine. An idle connection has no buffer: this struct and its descriptor are all, unless its
+ * client has sent an empty line, or a part of one.
  * Failure: closing a connection frees it; functions that may do so say it.
  */
 #include "../base/list.h"
@@ -58,8 +60,8 @@ typedef struct sr_conn {
     bool registered;   /* in the epoll set */
     bool proxy_header; /* in IDLE: the header of the PROXY protocol is to come, or a part of it */
     uint16_t interest; /* the events it is registered for: low bits of those of epoll, and one for EPOLLET */
-    bool
-        linger; /* private to the protocol: read on at the end: bytes that nobody will answer may be on their way */
+    /* private to the protocol: read on at the end: bytes that nobody will answer may be on their way */
+    bool linger;
     bool persists; /* private to the protocol: its last head, as far as it is known, was of HTTP/1.1 */
     const struct sr_protocol *protocol; /* what it speaks (protocol.h) */
     sr_transport *transport;            /* NULL: plain. Owned */
@@ -97,7 +99,10 @@ typedef struct sr_conn {
 /* In IDLE, in no list. NULL: no memory, and fd stays the caller's. */
 sr_conn *sr_conn_new(int fd, const sr_peer *peer, uint8_t listener);
 
-/* Frees it and closes the descriptor, unless that is -1. It must be out of every list, and have no exchange and no pump. */
+/*
+ * Frees it and closes the descriptor, unless that is -1. It must be out of every list, and have no exchange
+ * and no pump.
+ */
 void sr_conn_free(sr_conn *c);
 
 /* Drops the first `used` bytes of c->in, whose memory is freed if nothing is left. */
@@ -124,8 +129,8 @@ bool sr_conn_watch(struct sr_engine *e, sr_conn *c, uint32_t events);
 void sr_conn_unwatch(struct sr_engine *e, sr_conn *c);
 
 /*
- * For a response that ends with the connection: until sr_conn_release, a close resets it, even if this process is
- * killed. On a unix socket only the byte that is held can do that.
+ * For a response that ends with the connection: until sr_conn_release, a close resets it, even if this
+ * process is killed. On a unix socket only the byte that is held can do that.
  */
 void sr_conn_resets(sr_conn *c);
 

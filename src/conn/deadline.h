@@ -1,9 +1,9 @@
 #ifndef SR_DEADLINE_H
 #define SR_DEADLINE_H
 /*
- * deadline: time limits of connections and their exchanges. There is one list for each kind of limit. All limits of a
- * kind are equally long, so a list is in order of time by appending to it, and the next one that is due is the head of
- * a list. A connection and its exchange have at most one between them.
+ * deadline: time limits of connections and their exchanges. There is one list for each kind of limit. All
+ * limits of a kind are equally long, so a list is in order of time by appending to it, and the next one that
+ * is due is the head of a list. A connection and its exchange have at most one between them.
  *
  * Called by: all files of this folder, and the edge. Failure: none.
  */
@@ -64,8 +64,8 @@ static inline bool sr_deadline_of_connection(sr_deadline_kind kind)
 }
 
 /*
- * Starts a limit of this kind, one of connections, at e->now. Replaces the one that the connection or its only exchange had. In
- * SR_CONN_STREAMS the connection has one of its own, and so has each exchange.
+ * Starts a limit of this kind, one of connections, at e->now. Replaces the one that the connection or its
+ * only exchange had. In SR_CONN_STREAMS the connection has one of its own, and so has each exchange.
  */
 void sr_deadline_set(struct sr_engine *e, struct sr_conn *c, sr_deadline_kind kind);
 void sr_deadline_set_exchange(struct sr_engine *e, struct sr_exchange *x,
@@ -106,8 +106,8 @@ struct sr_exchange *sr_deadline_exchange(sr_link *l);
 struct sr_conn *sr_deadline_conn(sr_link *l, sr_deadline_kind kind);
 
 /*
- * Whether a limit may have ended. Every request has a short one of SR_DEADLINE_LOOK, which seldom ends: were it in due_at, the loop
- * would wake for each.
+ * Whether a limit may have ended. Every request has a short one of SR_DEADLINE_LOOK, which seldom ends: were
+ * it in due_at, the loop would wake for each.
  */
 static inline bool sr_deadlines_due(const sr_deadlines *d, int64_t now)
 {
@@ -116,14 +116,14 @@ static inline bool sr_deadlines_due(const sr_deadlines *d, int64_t now)
 }
 
 /*
- * ms until the next limit ends, for epoll_wait; -1: there is none. Less after the end of a limit that was the next: due_at is found
- * anew when it has passed.
+ * ms until the next limit ends, for epoll_wait; -1: there is none. Less after the end of a limit that was the
+ * next: due_at is found anew when it has passed.
  */
 int sr_deadlines_timeout(struct sr_engine *e);
 
 /*
- * The next kind in *kinds that has a deadline. -1: none. The loops over kinds run at every wait, and most lists
- * are empty, so kinds with an empty list are removed from *kinds and skipped from then on.
+ * The next kind in *kinds that has a deadline. -1: none. The loops over kinds run at every wait, and most
+ * lists are empty, so kinds with an empty list are removed from *kinds and skipped from then on.
  */
 static inline int sr_deadline_kind_next(sr_deadlines *d, uint32_t *kinds)
 {

@@ -41,8 +41,8 @@ typedef struct sr_engine {
     /* hooks, set by the owner after sr_engine_new; `with` is their first argument */
     void *with;
     /*
-     * an exchange with a slot is about to be closed, or answered by the engine. Returns a link that the owner removes when the worker
-     * is done with the request; NULL: it leaves the queue, and no worker has it
+     * an exchange with a slot is about to be closed, or answered by the engine. Returns a link that the owner
+     * removes when the worker is done with the request; NULL: it leaves the queue, and no worker has it
      */
     sr_link *(*abandoned)(void *with, sr_exchange *x);
     /*
@@ -62,15 +62,25 @@ typedef struct sr_engine {
     bool (*shed)(void *with, int64_t oldest);
     /* this edge can't accept now: others should look at the listeners */
     void (*stuck)(void *with);
-    /* the client of an exchange with a slot, on a connection in SR_CONN_STREAMS, has taken more of the response */
+    /*
+     * the client of an exchange with a slot, on a connection in SR_CONN_STREAMS, has taken more of the
+     * response
+     */
     void (*drained)(void *with, sr_exchange *x);
-    /* the handshake of a connection, which is about to be closed, has failed; `words` as of sr_transport_ops.failure */
+    /*
+     * the handshake of a connection, which is about to be closed, has failed; `words` as of
+     * sr_transport_ops.failure
+     */
     void (*failed)(void *with, const sr_conn *c, sr_failure why, const char *words);
-    /* the client of this connection, which speaks HTTP/2, has done that too often; `end`: the connection ends, too */
+    /*
+     * the client of this connection, which speaks HTTP/2, has done that too often; `end`: the connection
+     * ends, too
+     */
     void (*flooded)(void *with, const sr_conn *c, sr_flood what, bool end);
 
     /*
-     * bytes of the client of an exchange that is held, on a connection in SR_CONN_STREAMS; they may be changed. `ended`: no more come.
+     * bytes of the client of an exchange that is held, on a connection in SR_CONN_STREAMS; they may be
+     * changed. `ended`: no more come.
      * False: no more should come, until sr_protocol.more is called
      */
     bool (*came)(void *with, sr_exchange *x, char *at, size_t len, bool ended);

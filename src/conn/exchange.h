@@ -1,12 +1,12 @@
 #ifndef SR_EXCHANGE_H
 #define SR_EXCHANGE_H
 /*
- * exchange: one request and its response. A connection that is idle has none; with HTTP/1.x it has one at a time, from
- * the first bytes of a request, an empty line before it included, until the last byte of its response was sent, or the
- * connection lingers. In SR_CONN_STREAMS it may have many.
+ * exchange: one request and its response. A connection that is idle has none; with HTTP/1.x it has one at a
+ * time, from the first bytes of a request, an empty line before it included, until the last byte of its
+ * response was sent, or the connection lingers. In SR_CONN_STREAMS it may have many.
  *
- * Owner: the connection, whose conn->exchange is the newest. Finished exchanges are kept in a list of the engine for the next
- * requests.
+ * Owner: the connection, whose conn->exchange is the newest. Finished exchanges are kept in a list of the
+ * engine for the next requests.
  * Failure: without memory no exchange begins. One is held in reserve for a client that is to be told so.
  */
 #include "../http/request.h"
@@ -28,16 +28,16 @@ typedef struct sr_exchange {
     uint32_t slot;                      /* slot + 1 of the request in the queue; 0: it is not there */
 
     /*
-     * In the order of their sizes, and what few requests need as bits: ten thousand held responses have an exchange each.
-     * First of the request, then of the response, then as account.h counts it.
+     * In the order of their sizes, and what few requests need as bits: ten thousand held responses have an
+     * exchange each. First of the request, then of the response, then as account.h counts it.
      */
     uint8_t version; /* sr_version; before the head is complete, that of the request before */
     bool is_head;
     bool wants_close; /* the client has said that this is its last request */
     bool trusted;     /* it came from a trusted peer */
     uint8_t urgency;  /* beside others of its connection that wait (http/priority.h); 0 goes first */
-    bool
-        keep_alive; /* the connection goes on behind it: the client wants it and, as far as is known, the server does */
+    /* the connection goes on behind it: the client wants it and, as far as is known, the server does */
+    bool keep_alive;
     bool chunked;             /* private to the protocol */
     bool owed;                /* not counted yet */
     uint8_t refused;          /* sr_refusal: why the server answers by itself */
@@ -59,18 +59,18 @@ typedef struct sr_exchange {
     int64_t before_ns; /* that it was with a proxy in front (started.h), as far as it says */
     uint64_t number;   /* for its id: in the queue, or sr_engine_id; 0: it has none yet. See identity.h */
     char *named; /* the id that a trusted proxy has given it, if responses have ids; NULL: none. Owned */
-    sr_request *
-        parse; /* of the head at the start of conn->in, until it is dispatched; NULL: the head came whole. Owned */
+    /* of the head at the start of conn->in, until it is dispatched; NULL: the head came whole. Owned */
+    sr_request *parse;
     sr_body *body; /* being collected, or complete; NULL: none. Owned */
 
     uint64_t left;     /* bytes of the body still to be given, once there is a head; or SR_LENGTH_UNKNOWN */
     int64_t active_at; /* monotonic ns at which more of it came; valid once something was sent */
-    uint64_t
-        sent_from; /* sr_conn.sent where it begins, behind interim responses: what follows is its bytes on the wire */
+    /* sr_conn.sent where it begins, behind interim responses: what follows is its bytes on the wire */
+    uint64_t sent_from;
     int64_t given_at; /* monotonic ns at which the application was called; 0: it was not */
     int64_t back_at;  /* monotonic ns at which the application had completed the response */
-    void *
-        held; /* of the application, private to src/live and its users; NULL: it is not. sr_engine.released frees it */
+    /* of the application, private to src/live and its users; NULL: it is not. sr_engine.released frees it */
+    void *held;
     sr_buffer *values; /* values of the request that its log line needs later (accesslog.h). Owned */
 } sr_exchange;
 
@@ -84,7 +84,9 @@ typedef struct sr_exchanges {
 int sr_exchanges_init(sr_exchanges *all); /* 0 or ENOMEM */
 void sr_exchanges_free(sr_exchanges *all);
 
-/* The exchange of this connection, which has one at a time and begins it now unless it has. NULL: no memory. */
+/*
+ * The exchange of this connection, which has one at a time and begins it now unless it has. NULL: no memory.
+ */
 sr_exchange *sr_exchange_begin(struct sr_engine *e, struct sr_conn *c);
 
 /* One more of this connection. NULL: no memory. */
@@ -116,8 +118,9 @@ static inline bool sr_exchange_whole(const sr_exchange *x)
 }
 
 /*
- * Separates it from its request in the queue: nobody waits for the worker's reply any more. Returns a link, in no list, of a request that
- * still runs, which is removed when it is over; NULL: none does (sr_engine.abandoned).
+ * Separates it from its request in the queue: nobody waits for the worker's reply any more. Returns a link,
+ * in no list, of a request that still runs, which is removed when it is over; NULL: none does
+ * (sr_engine.abandoned).
  */
 sr_link *sr_exchange_abandon(struct sr_engine *e, sr_exchange *x);
 

@@ -17,7 +17,8 @@ enum { EXPIRED_PER_STEP = 16 };
 
 /*
  * If a limit is noticed that late, this process was stopped (SIGSTOP, a suspended machine). That is not the
- * client's fault, whose bytes may be waiting. A limit that had already expired at the last check was merely delayed.
+ * client's fault, whose bytes may be waiting. A limit that had already expired at the last check was merely
+ * delayed.
  */
 static bool late(const sr_engine *e, int64_t at, int64_t by)
 {

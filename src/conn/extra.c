@@ -2,7 +2,10 @@
 
 #include "identity.h"
 
-/* Strict-Transport-Security is in each final response over TLS, and in none without (RFC 6797 7.2); the application's own wins. */
+/*
+ * Strict-Transport-Security is in each final response over TLS, and in none without (RFC 6797 7.2); the
+ * application's own wins.
+ */
 static sr_response_error add_hsts(const sr_engine *e, const sr_conn *c, sr_response *r, sr_buffer *out)
 {
     if (!c->transport || !e->config.hsts.len || r->has_hsts)

@@ -1,8 +1,8 @@
 #ifndef SR_EXTRA_H
 #define SR_EXTRA_H
 /*
- * extra: the fields of a final response but those that every version of HTTP frames with: of the application, and what options of the
- * server add to them, --hsts and --request-id-header.
+ * extra: the fields of a final response but those that every version of HTTP frames with: of the application,
+ * and what options of the server add to them, --hsts and --request-id-header.
  */
 #include "../http/response.h"
 #include "engine.h"
@@ -13,8 +13,8 @@ sr_response_error sr_extra_options(sr_engine *e, sr_exchange *x, sr_response *r,
                                    sr_buffer *out);
 
 /*
- * Appends them as lines, for a response that was begun (sr_response_begin). The application's win. Inline: each response has it, and
- * most have nothing else.
+ * Appends them as lines, for a response that was begun (sr_response_begin). The application's win. Inline:
+ * each response has it, and most have nothing else.
  */
 static inline sr_response_error sr_extra_fields(sr_engine *e, sr_exchange *x, sr_response *r,
                                                 const sr_head *h, sr_buffer *out)

@@ -28,7 +28,9 @@ static bool is_silent(sr_link *l)
     return sr_link_alone(&sr_deadline_conn(l, SR_DEADLINE_HANDSHAKE)->buffered);
 }
 
-/* Closes one of too many: that which has been silent for longest, or, if the first of all are not, the first. */
+/*
+ * Closes one of too many: that which has been silent for longest, or, if the first of all are not, the first.
+ */
 static void make_room(sr_engine *e)
 {
     const sr_link *list = &e->deadlines.list[SR_DEADLINE_HANDSHAKE];
@@ -60,7 +62,9 @@ void sr_handshake_event(sr_engine *e, sr_conn *c)
     sr_link_append(ends ? &e->handshakes.endings : &e->handshakes.ready, &c->buffered);
 }
 
-/* Reads the header of the PROXY protocol, and nothing behind it. EAGAIN: it is not complete; 0; or why not. */
+/*
+ * Reads the header of the PROXY protocol, and nothing behind it. EAGAIN: it is not complete; 0; or why not.
+ */
 static int proxy_header(sr_engine *e, sr_conn *c)
 {
     ssize_t n = recv(c->source.fd, e->intake.scratch, SR_SCRATCH, MSG_PEEK | MSG_DONTWAIT);

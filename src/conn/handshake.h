@@ -3,11 +3,11 @@
 /*
  * handshake: connections whose transport is not ready yet (SR_CONN_HANDSHAKE).
  *
- * A handshake costs as much as ten to a hundred requests. So those that can go on wait in a list, in the order
- * in which they became able to, and the loop of the edge lets a few of them go on in each step
+ * A handshake costs as much as ten to a hundred requests. So those that can go on wait in a list, in the
+ * order in which they became able to, and the loop of the edge lets a few of them go on in each step
  * (sr_handshake_turn), after all other events. Such a connection is watched by edges (EPOLLET): however many
- * wait in the list, epoll reports each change once. Those that need one message more (ends) go first: in a flood of
- * ClientHellos they would wait twice, and they are the clients that have done their part.
+ * wait in the list, epoll reports each change once. Those that need one message more (ends) go first: in a
+ * flood of ClientHellos they would wait twice, and they are the clients that have done their part.
  *
  * With the PROXY protocol its header comes first, outside of the encryption.
  *
@@ -36,8 +36,9 @@ static inline bool sr_handshake_waits(const sr_handshakes *h)
 }
 
 /*
- * ns after which no further one begins in a step that has spent `others` ns on all else: a quarter of that, so that a busy
- * edge still lets new clients in. A quiet one does a single signature (0.3 ms), and looks whether a request has come.
+ * ns after which no further one begins in a step that has spent `others` ns on all else: a quarter of that,
+ * so that a busy edge still lets new clients in. A quiet one does a single signature (0.3 ms), and looks
+ * whether a request has come.
  */
 static inline int64_t sr_handshake_turn(int64_t others)
 {

@@ -3,7 +3,8 @@
 /*
  * intake: what was read of requests, and the complete ones, which the edge takes.
  *
- * Owner: the engine. A task lies in its memory or in that of the connection, until the protocol is told that it was taken.
+ * Owner: the engine. A task lies in its memory or in that of the connection, until the protocol is told that
+ * it was taken.
  */
 #include "../http/forwarded.h"
 #include "../share/counters.h"
@@ -29,7 +30,10 @@ typedef struct sr_arrivals {
     sr_bytes fresh;                 /* the bytes that were read last, in scratch */
     const struct sr_conn *fresh_of; /* the connection that they are from; NULL: it is gone */
     bool looked;                    /* they are still in the socket */
-    /* frames that have come within what streams carry (sr_engine.came): who reads sets it to 0, and gives others their turn after many */
+    /*
+     * frames that have come within what streams carry (sr_engine.came): who reads sets it to 0, and gives
+     * others their turn after many
+     */
     uint32_t frames;
     bool has_held; /* a request of HTTP/1.0 has come on a unix socket */
 } sr_arrivals;
@@ -40,7 +44,10 @@ typedef struct sr_task {
     const sr_request *request;
     const char *base; /* the bytes that the spans of the request point into */
     sr_bytes body;    /* a body in memory, maybe empty */
-    int body_fd; /* a body in a file, from offset 0, which belongs to the caller as sr_body_take says; -1: it is in memory */
+    /*
+     * a body in a file, from offset 0, which belongs to the caller as sr_body_take says; -1: it is in memory
+     */
+    int body_fd;
     uint64_t body_length;
 
     const sr_forwarded *forwarded; /* what trusted proxies say of scheme, host and port; NULL: nothing */
@@ -48,7 +55,8 @@ typedef struct sr_task {
 
 typedef enum sr_intake {
     SR_INTAKE_WAIT, /* no request: the connection waits for events, or is closed */
-    SR_INTAKE_LATER, /* no request yet; bytes that were read wait for the next step of the loop (sr_arrivals.buffered) */
+    /* no request yet; bytes that were read wait for the next step of the loop (sr_arrivals.buffered) */
+    SR_INTAKE_LATER,
     SR_INTAKE_READY, /* a request: the caller takes or refuses it before the next call */
 } sr_intake;
 
@@ -56,8 +64,8 @@ typedef enum sr_intake {
 void sr_intake_drop(sr_task *task);
 
 /*
- * Nobody can serve the task: answers with `status`, which is logged and counted as `why`, then ends the connection. `rule` as for
- * sr_protocol.refuse. Closing.
+ * Nobody can serve the task: answers with `status`, which is logged and counted as `why`, then ends the
+ * connection. `rule` as for sr_protocol.refuse. Closing.
  */
 void sr_intake_refuse(struct sr_engine *e, sr_task *task, int status, sr_refusal why, const char *rule);
 

@@ -1,11 +1,12 @@
 #ifndef SR_JOINED_H
 #define SR_JOINED_H
 /*
- * joined: bytes of one connection that will be sent together. An application that writes ten bytes at a time must not cost a system
- * call for each write: what its worker has written by now is sent at once, and so is a head with what follows it.
+ * joined: bytes of one connection that will be sent together. An application that writes ten bytes at a time
+ * must not cost a system call for each write: what its worker has written by now is sent at once, and so is a
+ * head with what follows it.
  *
- * Owner: the engine; one connection at a time. Bytes do not stay beyond the step of the loop that has added them: who adds some sends
- * them, or calls sr_joined_flush at the end.
+ * Owner: the engine; one connection at a time. Bytes do not stay beyond the step of the loop that has added
+ * them: who adds some sends them, or calls sr_joined_flush at the end.
  */
 #include "../base/buffer.h"
 

@@ -185,8 +185,8 @@ static int copy(sr_leased *l)
 }
 
 /*
- * Returns 0 or errno. If there is no room, the slowest clients pay, which may be those that the copy is for; nobody pays for one that is
- * larger than all that there may be.
+ * Returns 0 or errno. If there is no room, the slowest clients pay, which may be those that the copy is for;
+ * nobody pays for one that is larger than all that there may be.
  */
 static int copy_begin(sr_engine *e)
 {

@@ -1,18 +1,20 @@
 #ifndef SR_LEASED_H
 #define SR_LEASED_H
 /*
- * leased: files of applications that are being sent, and that their application may write to again. A worker passes such a
- * file with a lease (net/lease.h). Who wants to write to the file waits in the kernel, and the engine gets a signal: it copies what
- * is still to be sent to a temporary file, in steps, so that nobody else waits for that, and gives the lease back. So
- * the client gets the bytes that the file had when the application answered, and the application need not wait for the client.
+ * leased: files of applications that are being sent, and that their application may write to again. A worker
+ * passes such a file with a lease (net/lease.h). Who wants to write to the file waits in the kernel, and the
+ * engine gets a signal: it copies what is still to be sent to a temporary file, in steps, so that nobody else
+ * waits for that, and gives the lease back. So the client gets the bytes that the file had when the
+ * application answered, and the application need not wait for the client.
  *
- * The kernel does not wait for ever. Time counts from when the engine has noticed that somebody waits, for each file; the copy whose
- * time is over first is the first to be made. Nothing is sent of a file while somebody waits for it, and a copy counts only if the
- * lease was still there when it was complete: an engine that was stopped meanwhile cuts the response, and mixes nothing.
+ * The kernel does not wait for ever. Time counts from when the engine has noticed that somebody waits, for
+ * each file; the copy whose time is over first is the first to be made. Nothing is sent of a file while
+ * somebody waits for it, and a copy counts only if the lease was still there when it was complete: an engine
+ * that was stopped meanwhile cuts the response, and mixes nothing.
  *
  * Owner: the engine; the descriptors are those of the outputs (output.h). Process: the edge. Thread: one.
- * Failure: when there is no room (spools.h), descriptor or time for the copy, or the kernel has taken the lease away, the response is
- * cut.
+ * Failure: when there is no room (spools.h), descriptor or time for the copy, or the kernel has taken the
+ * lease away, the response is cut.
  */
 #include "../base/list.h"
 

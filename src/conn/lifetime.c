@@ -100,8 +100,8 @@ static bool is_busy(const sr_conn *c)
 }
 
 /*
- * A tunnel must not delay the exit of the edge. On a plain connection the application holds the socket; over TLS, what it has written
- * is sent first.
+ * A tunnel must not delay the exit of the edge. On a plain connection the application holds the socket; over
+ * TLS, what it has written is sent first.
  */
 static bool only_tunnels(sr_engine *e)
 {

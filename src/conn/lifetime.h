@@ -21,7 +21,10 @@ void sr_engine_free(sr_engine *e); /* closes all connections; NULL is fine */
  */
 bool sr_engine_drain_step(sr_engine *e);
 
-/* No exchange begins any more on connections in SR_CONN_STREAMS: the server stops, or another edge takes over. */
+/*
+ * No exchange begins any more on connections in SR_CONN_STREAMS: the server stops, or another edge takes
+ * over.
+ */
 void sr_engine_drain_streams(sr_engine *e);
 
 #endif

@@ -8,7 +8,10 @@
 
 enum { READS = 4 };
 
-/* Sends close_notify if the socket accepts it, then shuts down the sending side. False: the connection is closed. */
+/*
+ * Sends close_notify if the socket accepts it, then shuts down the sending side. False: the connection is
+ * closed.
+ */
 static bool end_of_side(sr_engine *e, sr_conn *c)
 {
     int err = c->ended ? 0 : sr_transport_end(c->transport, c->source.fd);

@@ -1,8 +1,8 @@
 #ifndef SR_LINGER_H
 #define SR_LINGER_H
 /*
- * linger: the end of a connection whose client may still be sending: this side is shut down, and what comes is read and thrown away
- * for a while (RFC 9112 9.6). Both functions may close and free the connection.
+ * linger: the end of a connection whose client may still be sending: this side is shut down, and what comes
+ * is read and thrown away for a while (RFC 9112 9.6). Both functions may close and free the connection.
  */
 #include "engine.h"
 

@@ -1,8 +1,8 @@
 #ifndef SR_LISTENER_H
 #define SR_LISTENER_H
 /*
- * listener: the sockets that connections come from, and whether they are watched. Failure: a socket that cannot be watched is
- * tried again after 100 ms.
+ * listener: the sockets that connections come from, and whether they are watched. Failure: a socket that
+ * cannot be watched is tried again after 100 ms.
  */
 #include "../net/loop.h"
 

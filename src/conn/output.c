@@ -207,8 +207,8 @@ static ssize_t stall(sr_output *o)
 }
 
 /*
- * sendfile has no MSG_DONTWAIT, and an application that has used psgix.io may have made the socket blocking, for
- * all its descriptors. Then the bytes are copied, and so they are where a transport encrypts them.
+ * sendfile has no MSG_DONTWAIT, and an application that has used psgix.io may have made the socket blocking,
+ * for all its descriptors. Then the bytes are copied, and so they are where a transport encrypts them.
  */
 static ssize_t send_file(sr_output *o, int socket, off_t *offset, size_t want)
 {
@@ -218,7 +218,10 @@ static ssize_t send_file(sr_output *o, int socket, off_t *offset, size_t want)
     if (o->stalled)
         return stall(o);
     ssize_t n = pread(o->fd, piece, want < sizeof piece ? want : sizeof piece, *offset);
-    /* behind the read: what was read before the lease is broken has not changed. When the kernel takes it away, it tells nobody */
+    /*
+     * behind the read: what was read before the lease is broken has not changed. When the kernel takes it
+     * away, it tells nobody
+     */
     if (!o->spool && !sr_link_alone(&o->leased) && !sr_lease_holds(o->fd))
         return stall(o);
     if (n > 0)

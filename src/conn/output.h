@@ -1,14 +1,14 @@
 #ifndef SR_OUTPUT_H
 #define SR_OUTPUT_H
 /*
- * output: bytes of a response that the socket has not accepted yet: first memory, then one file. A file of the
- * application comes behind a spool, as soon as that is sent.
+ * output: bytes of a response that the socket has not accepted yet: first memory, then one file. A file of
+ * the application comes behind a spool, as soon as that is sent.
  *
  * Memory is bounded. What is larger than SR_OUTPUT_MEMORY, and everything while the engine holds
  * SR_OUTPUT_TOTAL already, is copied to an unlinked temporary file and sent from there, so that 1,000 slow
  * readers of a megabyte cost disk cache, not memory of the process. If the disk is full or no descriptor is
- * left, up to SR_OUTPUT_TOTAL of a response stay in memory after all, behind what is on the disk, since the client
- * was promised the response.
+ * left, up to SR_OUTPUT_TOTAL of a response stay in memory after all, behind what is on the disk, since the
+ * client was promised the response.
  *
  * Owner: the connection, while something is pending.
  */
@@ -33,7 +33,10 @@ typedef struct sr_parts {
     } at[];
 } sr_parts;
 
-/* A temporary file that outputs share, each with a descriptor of its own. Who is the last to release it gives its bytes back (spools.h). */
+/*
+ * A temporary file that outputs share, each with a descriptor of its own. Who is the last to release it gives
+ * its bytes back (spools.h).
+ */
 typedef struct sr_copy {
     unsigned users;
     uint64_t bytes;
@@ -93,8 +96,9 @@ bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, s
 void sr_output_file(sr_output *o, int fd, off_t offset, uint64_t length);
 
 /*
- * The file that was given to sr_output_file goes on in `fd`, which is taken over: its first byte is that at `from` of the file so
- * far. -1: the rest is lost, and the response can only be cut. Becomes a user of `copy`, which may be NULL.
+ * The file that was given to sr_output_file goes on in `fd`, which is taken over: its first byte is that at
+ * `from` of the file so far. -1: the rest is lost, and the response can only be cut. Becomes a user of
+ * `copy`, which may be NULL.
  */
 void sr_output_replace(sr_output *o, int fd, off_t from, sr_copy *copy);
 
@@ -108,8 +112,8 @@ void sr_parts_free(sr_parts *p); /* NULL is fine */
 sr_flush sr_output_flush(sr_output *o, int socket, uint64_t *sent);
 
 /*
- * Takes up to `len` of the bytes that are to be sent next, for a caller that frames them. 0: none, or it is stalled; -1: what
- * sr_flush calls SHORT.
+ * Takes up to `len` of the bytes that are to be sent next, for a caller that frames them. 0: none, or it is
+ * stalled; -1: what sr_flush calls SHORT.
  */
 ssize_t sr_output_take(sr_output *o, char *to, size_t len);
 

@@ -1,16 +1,16 @@
 #ifndef SR_PACE_H
 #define SR_PACE_H
 /*
- * pace: how fast bytes have come or gone of late, for slowest.h. Bytes count half as much after each half-life, so that
- * what was moved quickly at first does not excuse a client that has stalled since.
+ * pace: how fast bytes have come or gone of late, for slowest.h. Bytes count half as much after each
+ * half-life, so that what was moved quickly at first does not excuse a client that has stalled since.
  *
  * Owner: the body or the output. Thread: one.
  */
 #include "../base/clock.h"
 
 /*
- * The half-life. A body is read as it comes. A socket that has filled up says that it takes more only when a third of its buffer is
- * free, which is seconds later if the client is slow.
+ * The half-life. A body is read as it comes. A socket that has filled up says that it takes more only when a
+ * third of its buffer is free, which is seconds later if the client is slow.
  */
 #define SR_PACE_BODY (150 * SR_MILLISECOND)
 #define SR_PACE_OUTPUT (4 * SR_SECOND)

@@ -22,7 +22,9 @@ int sr_pump_pair(sr_pump *p, int *theirs)
     int pair[2];
     if (sr_sockets_pair(SOCK_STREAM, pair) != 0)
         return errno;
-    /* sockets of a pair are two open files: that of the application may block, ours is read with MSG_DONTWAIT */
+    /*
+     * sockets of a pair are two open files: that of the application may block, ours is read with MSG_DONTWAIT
+     */
     p->source.fd = pair[0];
     *theirs = pair[1];
     return 0;

@@ -1,11 +1,12 @@
 #ifndef SR_PUMP_H
 #define SR_PUMP_H
 /*
- * pump: psgix.io of a connection whose transport encrypts, or of one stream of many. The application gets one end of a pair of
- * sockets; the edge reads from the other end what goes to the client, and writes there what comes from it (relay.h, h2/tunnel.h).
+ * pump: psgix.io of a connection whose transport encrypts, or of one stream of many. The application gets one
+ * end of a pair of sockets; the edge reads from the other end what goes to the client, and writes there what
+ * comes from it (relay.h, h2/tunnel.h).
  *
- * Owner: the connection, the stream, or neither any more (parting.h). While the output to the client is not empty, bytes of the application
- * wait.
+ * Owner: the connection, the stream, or neither any more (parting.h). While the output to the client is not
+ * empty, bytes of the application wait.
  */
 #include "engine.h"
 
@@ -45,12 +46,16 @@ bool sr_pump_watch(sr_engine *e, sr_pump *p, uint32_t events);
 void sr_pump_still(sr_engine *e, sr_pump *p);
 
 /*
- * Writes what waits for the application, once; *n is how much that was. What a call has returned: 0: go on; EAGAIN: wait; otherwise that side
- * is gone. If the application has closed its end, its bytes are dropped, and what it has said goes out.
+ * Writes what waits for the application, once; *n is how much that was. What a call has returned: 0: go on;
+ * EAGAIN: wait; otherwise that side is gone. If the application has closed its end, its bytes are dropped,
+ * and what it has said goes out.
  */
 int sr_pump_push(sr_pump *p, size_t *n);
 
-/* Reads what the application has written, once. *n is 0 when it says no more, and -1 when there is nothing, or as returned. */
+/*
+ * Reads what the application has written, once. *n is 0 when it says no more, and -1 when there is nothing,
+ * or as returned.
+ */
 int sr_pump_take(sr_pump *p, char *to, ssize_t *n);
 
 /* Whether the application has closed its end, rather than shut it down for writing. */

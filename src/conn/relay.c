@@ -34,13 +34,18 @@ static int pump_up(sr_engine *e, sr_conn *c)
     return err;
 }
 
-/* Whether the end waits: a worker still has the request, and may answer it, as one that only looked at the socket does. */
+/*
+ * Whether the end waits: a worker still has the request, and may answer it, as one that only looked at the
+ * socket does.
+ */
 static bool held(const sr_conn *c)
 {
     return sr_conn_slot(c) && sr_pump_closed(c->pump);
 }
 
-/* What waits in the output. EAGAIN: the client does not read, or it is of a response, which deliver.c sends. */
+/*
+ * What waits in the output. EAGAIN: the client does not read, or it is of a response, which deliver.c sends.
+ */
 static int flush(sr_engine *e, sr_conn *c)
 {
     if (sr_conn_slot(c) && c->exchange->status)

@@ -90,8 +90,8 @@ static size_t iov_bytes(const struct iovec *iov, int n)
 }
 
 /*
- * Without room on the disk, memory takes more than it should: until the worker waits that makes the response, or the
- * slowest client has paid (slowest.h).
+ * Without room on the disk, memory takes more than it should: until the worker waits that makes the response,
+ * or the slowest client has paid (slowest.h).
  */
 static bool kept(sr_engine *e, sr_output *out, const struct iovec *iov, int n, size_t skip, sr_keep where)
 {

@@ -21,15 +21,15 @@ void sr_send_last(sr_engine *e, sr_conn *c, struct iovec *iov, int n, bool kept)
 void sr_send_file(sr_engine *e, sr_conn *c, int fd, off_t offset, uint64_t length);
 
 /*
- * The same for a response whose head was not sent yet: both leave together, when the response ends. `parts`, which is taken over as well, is
- * more of the file; NULL: there is none.
+ * The same for a response whose head was not sent yet: both leave together, when the response ends. `parts`,
+ * which is taken over as well, is more of the file; NULL: there is none.
  */
 void sr_send_head_and_file(sr_engine *e, sr_conn *c, sr_bytes head, int fd, off_t offset, uint64_t length,
                            sr_parts *parts);
 
 /*
- * Keeps the bytes of iov that follow its first `skip` in *out, which is made if it is NULL. False: there is no room for them,
- * neither in memory nor on the disk, which was counted: the response can only be cut.
+ * Keeps the bytes of iov that follow its first `skip` in *out, which is made if it is NULL. False: there is
+ * no room for them, neither in memory nor on the disk, which was counted: the response can only be cut.
  */
 bool sr_send_keep(sr_engine *e, sr_output **out, const struct iovec *iov, int n, size_t skip, sr_keep where);
 
@@ -37,14 +37,14 @@ bool sr_send_keep(sr_engine *e, sr_output **out, const struct iovec *iov, int n,
 sr_flush sr_send_flush(sr_engine *e, sr_conn *c);
 
 /*
- * How many bytes were ever written to the socket, by whatever process, and one. 0: it is no TCP socket, or the kernel
- * does not tell (before Linux 4.19).
+ * How many bytes were ever written to the socket, by whatever process, and one. 0: it is no TCP socket, or
+ * the kernel does not tell (before Linux 4.19).
  */
 uint64_t sr_send_total(const sr_conn *c);
 
 /*
- * Whether the worker that makes the response should wait: there is no room for what the client has not read, which is kept in `out`
- * (or NULL), neither on the disk nor in memory.
+ * Whether the worker that makes the response should wait: there is no room for what the client has not read,
+ * which is kept in `out` (or NULL), neither on the disk nor in memory.
  */
 bool sr_send_holds(const sr_engine *e, const sr_output *out);
 

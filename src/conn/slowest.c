@@ -23,7 +23,10 @@ static const cost nothing = {.seconds = -1};
 /* Of what there is to be more: temporary files, or memory as well. */
 typedef enum wanted { FILES, FILES_OR_MEMORY } wanted;
 
-/* What a connection holds, of those of its exchanges that are no longer young, and how fast it gives that back. */
+/*
+ * What a connection holds, of those of its exchanges that are no longer young, and how fast it gives that
+ * back.
+ */
 typedef struct sum {
     uint64_t held;
     double rate; /* bytes per second */
@@ -84,7 +87,10 @@ static sr_conn *find_slowest(const sr_engine *e, const sr_conn *self, wanted wha
     return slowest;
 }
 
-/* Whether another one than `self` is to pay: sr_slowest_collect will end it, as this may be in the middle of a connection. */
+/*
+ * Whether another one than `self` is to pay: sr_slowest_collect will end it, as this may be in the middle of
+ * a connection.
+ */
 static bool other_pays(sr_engine *e, const sr_conn *self)
 {
     const sr_conn *slowest = find_slowest(e, self, FILES);

@@ -1,10 +1,10 @@
 #ifndef SR_SPOOLS_H
 #define SR_SPOOLS_H
 /*
- * spools: the temporary files of an edge together: request bodies (body.h) and what slow clients have not read (output.h). Up to
- * --max-temp-file-size, for all edges, and up to what the disk takes, there is room. Without room a response stays in memory, and
- * its worker waits when there is much of that (sr_send_holds); an upload is refused. The slowest client pays
- * (slowest.h).
+ * spools: the temporary files of an edge together: request bodies (body.h) and what slow clients have not
+ * read (output.h). Up to --max-temp-file-size, for all edges, and up to what the disk takes, there is room.
+ * Without room a response stays in memory, and its worker waits when there is much of that (sr_send_holds);
+ * an upload is refused. The slowest client pays (slowest.h).
  *
  * Process: the bytes are counted for the whole process, which is one edge. Thread: one.
  */
@@ -38,7 +38,10 @@ bool sr_spools_allowed_above(const struct sr_engine *e, uint64_t more);
 /* Whether they may grow by that much, and the disk is not known to be full. */
 bool sr_spools_room(const struct sr_engine *e, uint64_t more);
 
-/* A file could not be written, with this errno: if the disk is full, there is no room until some is freed, or for a second. */
+/*
+ * A file could not be written, with this errno: if the disk is full, there is no room until some is freed, or
+ * for a second.
+ */
 void sr_spools_failed(struct sr_engine *e, int err);
 
 #endif

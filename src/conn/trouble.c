@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Writes "PID trouble" to the pipe that the supervisor reads. A process that serves alone looks at the flag. */
+/*
+ * Writes "PID trouble" to the pipe that the supervisor reads. A process that serves alone looks at the flag.
+ */
 void sr_trouble_ring(sr_engine *e)
 {
     static const char text[] = " trouble\n";

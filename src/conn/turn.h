@@ -1,10 +1,11 @@
 #ifndef SR_TURN_H
 #define SR_TURN_H
 /*
- * turn: what the requests of one connection in SR_CONN_STREAMS have in common while they wait for workers. edge/turns.c decides.
+ * turn: what the requests of one connection in SR_CONN_STREAMS have in common while they wait for workers.
+ * edge/turns.c decides.
  *
- * Owner: the connection, once it has had a request, and each entry of one of its requests, also after the connection is closed: a
- * worker may still be busy for it.
+ * Owner: the connection, once it has had a request, and each entry of one of its requests, also after the
+ * connection is closed: a worker may still be busy for it.
  */
 #include "../base/list.h"
 

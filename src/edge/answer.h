@@ -1,17 +1,18 @@
 #ifndef SR_ANSWER_H
 #define SR_ANSWER_H
 /*
- * answer: what all answers of the edge itself have in common: they are counted, logged and ended like those of a worker. So
- * keep-alive, pipelining and time limits are the same.
+ * answer: what all answers of the edge itself have in common: they are counted, logged and ended like those
+ * of a worker. So keep-alive, pipelining and time limits are the same.
  *
- * Called by: files and plain. Order of calls: begin, then sr_protocol.piece or file with all of the body, then sr_protocol.end.
+ * Called by: files and plain. Order of calls: begin, then sr_protocol.piece or file with all of the body,
+ * then sr_protocol.end.
  */
 #include "../conn/protocol.h"
 #include "edge.h"
 
 /*
- * Makes the head. Takes over the task, and the descriptor of its body; the request is no longer valid afterwards. False: there
- * is no memory, and the task is as it was.
+ * Makes the head. Takes over the task, and the descriptor of its body; the request is no longer valid
+ * afterwards. False: there is no memory, and the task is as it was.
  */
 bool sr_answer_begin(sr_edge *ed, sr_task *task, const sr_head *head);
 

@@ -1,9 +1,10 @@
 #ifndef SR_AUDITARCH_H
 #define SR_AUDITARCH_H
 /*
- * auditarch: SR_AUDITARCH is how the kernel names this machine to a filter of system calls that sandbox.c writes. Not defined: it
- * writes none here. A machine of 32 bits has most calls twice, for values of 32 and of 64 bits, and which of them a C library takes
- * changes with its version; some have one call for all that is done with sockets.
+ * auditarch: SR_AUDITARCH is how the kernel names this machine to a filter of system calls that sandbox.c
+ * writes. Not defined: it writes none here. A machine of 32 bits has most calls twice, for values of 32 and
+ * of 64 bits, and which of them a C library takes changes with its version; some have one call for all that
+ * is done with sockets.
  */
 #include <linux/audit.h>
 

@@ -1,12 +1,14 @@
 #ifndef SR_CALLS_H
 #define SR_CALLS_H
 /*
- * calls: counts each call of the application that has ended, with its time, in the table of paths (share/paths.h).
+ * calls: counts each call of the application that has ended, with its time, in the table of paths
+ * (share/paths.h).
  *
- * A call of four milliseconds or more counts for itself, one that has failed, and the first 64 of a second. Of the others a sample is counted,
- * as by a profiler: in each four milliseconds that they take, one instant is chosen at random, and the call that it falls into counts, for as
- * many as have its length in that time. So each path gets its share, and a short call costs few instructions. A constant is added to
- * the length of each, so that no call stands for more than 128.
+ * A call of four milliseconds or more counts for itself, one that has failed, and the first 64 of a second.
+ * Of the others a sample is counted, as by a profiler: in each four milliseconds that they take, one instant
+ * is chosen at random, and the call that it falls into counts, for as many as have its length in that time.
+ * So each path gets its share, and a short call costs few instructions. A constant is added to the length of
+ * each, so that no call stands for more than 128.
  */
 #include "edge.h"
 
@@ -21,8 +23,8 @@ void sr_calls_open(sr_edge *ed);
 void sr_calls_count(sr_edge *ed, uint32_t slot, bool failed);
 
 /*
- * The call for the request of the slot has ended, or its worker; before its entry is forgotten. `x` is its exchange,
- * if it has one. `failed`: not because of its status.
+ * The call for the request of the slot has ended, or its worker; before its entry is forgotten. `x` is its
+ * exchange, if it has one. `failed`: not because of its status.
  */
 static inline void sr_calls_ended(sr_edge *ed, uint32_t slot, const sr_exchange *x, bool failed)
 {

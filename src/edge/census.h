@@ -3,8 +3,9 @@
 /*
  * census: which channels have subscribers, for the operator. Without --hold there are none.
  *
- * In the file there is a line "CHANNELS SUBSCRIPTIONS", then a line "SUBSCRIBERS MESSAGES NAME" for each of those with the most
- * subscribers. Its first byte is written last, so that who waits for it sees when all is there.
+ * In the file there is a line "CHANNELS SUBSCRIPTIONS", then a line "SUBSCRIBERS MESSAGES NAME" for each of
+ * those with the most subscribers. Its first byte is written last, so that who waits for it sees when all is
+ * there.
  */
 #include "edge.h"
 

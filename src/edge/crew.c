@@ -98,7 +98,10 @@ static void refuse(int line)
     sr_descriptors_discard(line);
 }
 
-/* A worker asks again until it is taken; until then requests may wait for it, and the operator should know why. */
+/*
+ * A worker asks again until it is taken; until then requests may wait for it, and the operator should know
+ * why.
+ */
 static void not_taken(sr_edge *ed, int err)
 {
     if (err != ESRCH && err != EPIPE && err != ECONNRESET &&
@@ -381,9 +384,9 @@ void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
     sr_message note;
     int fds[SR_MESSAGE_FDS], n = 0;
     /*
-     * A worker writes the record that refers to a file before it sends its next note, so when the next note is
-     * here, the record is too. Reads that record first, so that the next file does not take the place of this
-     * one.
+     * A worker writes the record that refers to a file before it sends its next note, so when the next note
+     * is here, the record is too. Reads that record first, so that the next file does not take the place of
+     * this one.
      */
     if (m->file_number)
         sr_deliver(ed, m);

@@ -32,8 +32,8 @@ void sr_crew_resume_lobby(sr_edge *ed);
 void sr_crew_resume_lines(sr_edge *ed);
 
 /*
- * A note could not be received for lack of memory, or has to wait. The socket stays readable, so without a pause the loop would
- * spin. `paused` is true until the line is watched again.
+ * A note could not be received for lack of memory, or has to wait. The socket stays readable, so without a
+ * pause the loop would spin. `paused` is true until the line is watched again.
  */
 void sr_crew_pause(sr_edge *ed, sr_source *line, bool *paused);
 

@@ -35,7 +35,9 @@
 enum {
     OTHERS = 64, /* notes that may precede that of a file: from forked children, or for abandoned requests */
 };
-/* of one response, in memory and file: a worker that has not seen it above SR_PENDING_MAX is at most this far */
+/*
+ * of one response, in memory and file: a worker that has not seen it above SR_PENDING_MAX is at most this far
+ */
 #define PENDING_MAX ((uint64_t)SR_PENDING_MAX + 4 * SR_RING_BYTES)
 #define ENDURED_NS (500 * SR_MILLISECOND) /* that requests wait while workers wait for slow clients */
 
@@ -123,7 +125,10 @@ static void bad_gateway(sr_edge *ed, sr_exchange *x)
     protocol->end(e, x);
 }
 
-/* Whether the application, which has the socket (psgix.io), may have written to it: then no response can be told from that. */
+/*
+ * Whether the application, which has the socket (psgix.io), may have written to it: then no response can be
+ * told from that.
+ */
 static bool has_written(sr_edge *ed, const sr_entry *en)
 {
     sr_exchange *x = en->exchange;
@@ -434,8 +439,8 @@ static void probe(sr_edge *ed, sr_conn *c)
 }
 
 /*
- * What a worker publishes. sr_deliver settles the last response that a record was about; here it might not see that any more, as a
- * publication is about none.
+ * What a worker publishes. sr_deliver settles the last response that a record was about; here it might not
+ * see that any more, as a publication is about none.
  */
 static __attribute__((noinline, cold)) took publication(sr_edge *ed, sr_edge_worker *m, const sr_record *rec,
                                                         sr_bytes payload)
@@ -502,7 +507,10 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
 
 /* --- a worker that is gone, or broken --- */
 
-/* A worker that is not heard any more runs on: until it has ended, it keeps the place of its request in a lane. */
+/*
+ * A worker that is not heard any more runs on: until it has ended, it keeps the place of its request in a
+ * lane.
+ */
 static void lost_to(sr_edge *ed, uint32_t slot, sr_edge_worker *m)
 {
     sr_entry *en = &ed->entries[slot];
@@ -549,8 +557,9 @@ void sr_deliver_broken(sr_edge *ed, sr_edge_worker *m, const char *why)
 
 /*
  * Reads at most one ring's worth: a worker that writes all the time must not hold up the loop. The rest is
- * read after the other workers had their turn. No record is left for later, as replies to others lie behind it:
- * what a client does not read is kept here, and above SR_PENDING_MAX its worker waits, which has no other.
+ * read after the other workers had their turn. No record is left for later, as replies to others lie behind
+ * it: what a client does not read is kept here, and above SR_PENDING_MAX its worker waits, which has no
+ * other.
  */
 void sr_deliver(sr_edge *ed, sr_edge_worker *m)
 {
@@ -625,7 +634,10 @@ void sr_deliver_writable(sr_edge *ed, sr_exchange *x)
         sr_deliver(ed, &ed->workers[row]); /* the worker may have waited for this */
 }
 
-/* Workers wait for room, and requests for workers, so that the slowest client pays. Or memory is short, and nobody waits. */
+/*
+ * Workers wait for room, and requests for workers, so that the slowest client pays. Or memory is short, and
+ * nobody waits.
+ */
 static bool must_pay(sr_edge *ed)
 {
     const sr_engine *e = ed->engine;

@@ -26,8 +26,8 @@ void sr_deliver_all(sr_edge *ed);
 void sr_deliver_published(sr_edge *ed);
 
 /*
- * In each step of the loop while ed->held.some or memory for outputs is above its limit: lets workers go on that had to wait for room, or
- * has the slowest client pay (slowest.h), at most once in SR_DELIVER_HELD_NS.
+ * In each step of the loop while ed->held.some or memory for outputs is above its limit: lets workers go on
+ * that had to wait for room, or has the slowest client pay (slowest.h), at most once in SR_DELIVER_HELD_NS.
  */
 void sr_deliver_held(sr_edge *ed);
 #define SR_DELIVER_HELD_NS (20 * SR_MILLISECOND)
@@ -39,8 +39,8 @@ void sr_deliver_held(sr_edge *ed);
 void sr_deliver_writable(sr_edge *ed, sr_exchange *x);
 
 /*
- * Whether the client has got nothing of a response, so that the edge can still answer: neither from a worker, nor from an
- * application that has the socket (psgix.io).
+ * Whether the client has got nothing of a response, so that the edge can still answer: neither from a worker,
+ * nor from an application that has the socket (psgix.io).
  */
 bool sr_deliver_unanswered(sr_edge *ed, const sr_entry *en);
 

@@ -112,8 +112,9 @@ static void no_room(sr_edge *ed, sr_task *task, uint8_t lane)
 }
 
 /*
- * Fills a slot, which is not in the queue yet, if there is room. NULL: there is no slot, or no memory, and the client was told.
- * `full`: the lane that has no room; 0: it is the queue. Inline: that saves 30 instructions for each request.
+ * Fills a slot, which is not in the queue yet, if there is room. NULL: there is no slot, or no memory, and
+ * the client was told. `full`: the lane that has no room; 0: it is the queue. Inline: that saves 30
+ * instructions for each request.
  */
 static inline __attribute__((always_inline)) sr_entry *filled(sr_edge *ed, sr_task *task, bool room,
                                                               uint8_t full, uint32_t *index)

@@ -1,8 +1,8 @@
 #ifndef SR_DISPATCH_H
 #define SR_DISPATCH_H
 /*
- * dispatch: has the edge answer a complete request, if that is what its setup says (files, plain), or puts it into the queue, from
- * which any free worker takes it.
+ * dispatch: has the edge answer a complete request, if that is what its setup says (files, plain), or puts it
+ * into the queue, from which any free worker takes it.
  *
  * Called by: the loop (edge.c), for each task that conn/intake.h returns.
  * Failure: when the queue is full (--max-queue), or there is no memory, the client gets 503 and the
@@ -17,7 +17,10 @@
  */
 void sr_dispatch(sr_edge *ed, sr_task *task);
 
-/* The same for a request that the edge makes (websocket/errand.h): it is for the application. `ed` is the sr_edge. */
+/*
+ * The same for a request that the edge makes (websocket/errand.h): it is for the application. `ed` is the
+ * sr_edge.
+ */
 void sr_dispatch_errand(void *ed, sr_task *task);
 
 /* Whether it would not be refused now for lack of room in the queue. */

@@ -6,20 +6,24 @@
  * Perl.
  *
  * The parts, each with a header of its own; xt/dist/floors.t has their order:
- *   requests   dispatch from a complete request to the queue; turns whose stream is next; lanes holds requests of --lane back, and
- *              lanerules says which; entry the request in a slot, and slots their number; holder which worker has it; presence
- *              whether its client is there; limits what ends it before its worker does; mend what workers may have spoiled
- *   responses  deliver from a worker's reply to the client; files answers from the folders of --static; plain redirects to https;
- *              upgrade opens WebSockets; answer is what these have in common
- *   workers    crew from their hello to their end; calls counts the calls of the application by path; slow reports those that run long
- *   reports    log the access log; report lines for the supervisor; failures which clients fail; text how messages name a request
- *   edges      others the limits of all together; heir connections that move to another edge; keys what TLS needs; keeper the process
- *              that reads it; publish items of workers and of the supervisor; census which channels there are
+ *   requests   dispatch from a complete request to the queue; turns whose stream is next; lanes holds
+ *              requests of --lane back, and lanerules says which; entry the request in a slot, and slots
+ *              their number; holder which worker has it; presence whether its client is there; limits what
+ *              ends it before its worker does; mend what workers may have spoiled
+ *   responses  deliver from a worker's reply to the client; files answers from the folders of --static; plain
+ *              redirects to https; upgrade opens WebSockets; answer is what these have in common
+ *   workers    crew from their hello to their end; calls counts the calls of the application by path; slow
+ *              reports those that run long
+ *   reports    log the access log; report lines for the supervisor; failures which clients fail; text how
+ *              messages name a request
+ *   edges      others the limits of all together; heir connections that move to another edge; keys what TLS
+ *              needs; keeper the process that reads it; publish items of workers and of the supervisor;
+ *              census which channels there are
  *   process    setup the command line; rights and sandbox what it may do; stop the end
  *
- * Owner: all structs here belong to the edge and to its one thread. An exchange whose request is in the
- * queue or with a worker has the number of the slot, and its connection is in SR_CONN_SERVING; the entry of the slot
- * points back to the exchange, or has NULL when the client is gone.
+ * Owner: all structs here belong to the edge and to its one thread. An exchange whose request is in the queue
+ * or with a worker has the number of the slot, and its connection is in SR_CONN_SERVING; the entry of the
+ * slot points back to the exchange, or has NULL when the client is gone.
  * Trust: what a worker says is checked as if a stranger had said it (crew.h).
  * Failure: nothing that one client or worker does, and no lack of memory or descriptors, ends the process.
  */
@@ -73,8 +77,8 @@ typedef struct sr_edge_worker {
     struct {
         int64_t from, most; /* monotonic ns at which it began, 0: none; ns that it took at most */
     } call; /* the last one, of a connection with turns, whose time is not counted yet (turns.h) */
-    uint8_t
-        lane; /* number + 1 of the lane whose place it keeps, although its request has an end here; 0: none (lanes.h) */
+    /* number + 1 of the lane whose place it keeps, although its request has an end here; 0: none (lanes.h) */
+    uint8_t lane;
     uint64_t lane_number; /* of that request */
 } sr_edge_worker;
 
@@ -116,8 +120,8 @@ typedef struct sr_entry {
     sr_link link;  /* in sr_edge.abandoned, in the list of its lane or of its turn, or alone */
     sr_link
         runs_on; /* without an exchange: in a list of what its client has cancelled (sr_engine.abandoned) */
-    int64_t
-        due_at; /* in the first: monotonic ns at which it takes too long; before, with a lane: when that has let it in */
+    /* in the first: monotonic ns at which it takes too long; before, with a lane: when that has let it in */
+    int64_t due_at;
     sr_buffer line;   /* method and target, when head and body are in a file */
     uint64_t lent_at; /* when the application got the socket: see sr_send_total; 0: unknown */
     sr_buffer fields; /* of a response head that comes in several records */

@@ -8,7 +8,10 @@
 
 enum { REPORT_MAX = 512 }; /* below PIPE_BUF */
 
-/* Tells what a client has done, unless a line with this reason was written just now. `before` and `after` stand around its address. */
+/*
+ * Tells what a client has done, unless a line with this reason was written just now. `before` and `after`
+ * stand around its address.
+ */
 static void tell(sr_edge *ed, sr_untold *u, const sr_conn *c, const char *reason, const char *before,
                  const char *after)
 {

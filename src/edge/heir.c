@@ -1,7 +1,7 @@
 /*
  * heir: the messages that pass connections on. Each consists of a struct passage and the descriptors of its
- * connections. A connection of which bytes were already read, or which is encrypted, has a second descriptor: a
- * file with the state of the encryption and these bytes.
+ * connections. A connection of which bytes were already read, or which is encrypted, has a second descriptor:
+ * a file with the state of the encryption and these bytes.
  */
 #include "heir.h"
 
@@ -44,10 +44,10 @@ enum {
 typedef struct passed {
     sr_peer peer;
     uint32_t bytes; /* how many bytes were read and not used */
-    uint32_t
-        transport; /* how many bytes before them in the file are the state of the encryption; 0: it is plain */
-    uint32_t
-        held; /* how many bytes behind both are what is held for the application (live/move.h); 0: nothing is */
+    /* how many bytes before them in the file are the state of the encryption; 0: it is plain */
+    uint32_t transport;
+    /* how many bytes behind both are what is held for the application (live/move.h); 0: nothing is */
+    uint32_t held;
     uint32_t unused_too;
     int64_t since; /* monotonic time in ns at which its time limit began */
     uint32_t requests;
@@ -256,7 +256,10 @@ static int pass_held(sr_edge *ed, batch *b)
     return err ? err : last;
 }
 
-/* All that is left stays here: an idle client may be about to send, so each gets the response to its next request. */
+/*
+ * All that is left stays here: an idle client may be about to send, so each gets the response to its next
+ * request.
+ */
 static void heir_lost(sr_edge *ed)
 {
     sr_loop_remove(&ed->engine->loop, &ed->heir.pair);
@@ -480,7 +483,10 @@ static int take(sr_edge *ed)
 
 void sr_heir_greet(int fd, uint32_t holds)
 {
-    /* `ours` itself, not a copy of it: the compiler would put the layout into the program a second time, and a test changes it there */
+    /*
+     * `ours` itself, not a copy of it: the compiler would put the layout into the program a second time, and
+     * a test changes it there
+     */
     struct iovec iov[] = {{(void *)(uintptr_t)&ours, offsetof(greeting, holds)}, {&holds, sizeof holds}};
     const struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
     /* the pair is empty, so this never waits; if the old edge has gone, that is an event */

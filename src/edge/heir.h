@@ -5,12 +5,13 @@
  * build.
  *
  * The supervisor starts the new edge, the heir, and gives each of the two one end of a pair of sockets when
- * the heir serves. The heir tells how its messages are laid out. From then on the old edge accepts nothing and sends its connections over: those that are
- * idle, and those that have a part of a head, with its bytes. A connection with a request follows after its
- * response. So no client notices.
+ * the heir serves. The heir tells how its messages are laid out. From then on the old edge accepts nothing
+ * and sends its connections over: those that are idle, and those that have a part of a head, with its bytes.
+ * A connection with a request follows after its response. So no client notices.
  *
- * Failure: when the heir dies, or lays out the messages in another way, the rest stays here. Each connection gets the response
- * to its next request, with "Connection: close"; what is left at the end of --graceful-timeout is closed as at a stop.
+ * Failure: when the heir dies, or lays out the messages in another way, the rest stays here. Each connection
+ * gets the response to its next request, with "Connection: close"; what is left at the end of
+ * --graceful-timeout is closed as at a stop.
  */
 #include "edge.h"
 

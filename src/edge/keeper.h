@@ -27,7 +27,8 @@
 bool sr_keeper_read(sr_setup *s);
 
 /*
- * An sr_keyfiles_tell, with the setup: says that on the report pipe. An edge that reads the files itself says so of CRLs.
+ * An sr_keyfiles_tell, with the setup: says that on the report pipe. An edge that reads the files itself says
+ * so of CRLs.
  */
 void sr_keeper_tell(void *setup, sr_keyfiles_kind kind, const char *file, const char *name, int64_t expires);
 

@@ -39,7 +39,10 @@ static bool load(sr_edge *ed, sr_bytes set)
     return false;
 }
 
-/* Takes what is there. 0: a set was loaded; EAGAIN: there is none; EBADMSG: it could not be loaded, which was reported; or why not. */
+/*
+ * Takes what is there. 0: a set was loaded; EAGAIN: there is none; EBADMSG: it could not be loaded, which was
+ * reported; or why not.
+ */
 static int take(sr_edge *ed)
 {
     sr_message note;

@@ -10,11 +10,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* How long a place is left to an older request of another edge, which may be stopped or about to be cleared. */
+/*
+ * How long a place is left to an older request of another edge, which may be stopped or about to be cleared.
+ */
 #define YIELD_NS (20 * SR_MILLISECOND)
-/* An edge whose loop has not turned for so long hangs: with a request that waits it turns every 20 ms. No place is left to it. */
+/*
+ * An edge whose loop has not turned for so long hangs: with a request that waits it turns every 20 ms. No
+ * place is left to it.
+ */
 #define HANGS_NS SR_SECOND
-/* How long no place is left to an edge that has not taken one. One that lacked a CPU meanwhile gets its turn then. */
+/*
+ * How long no place is left to an edge that has not taken one. One that lacked a CPU meanwhile gets its turn
+ * then.
+ */
 #define SPURNED_NS (200 * SR_MILLISECOND)
 
 enum {
@@ -94,8 +102,8 @@ static void row_begin(sr_lane_row *row, const sr_lanerule *rule)
 }
 
 /*
- * Gives each rule the row that the edge before had for this lane, or else one of no lane any more; the order of rules changes with
- * their number. `which` gets the number of each.
+ * Gives each rule the row that the edge before had for this lane, or else one of no lane any more; the order
+ * of rules changes with their number. `which` gets the number of each.
  */
 static void rows_begin(sr_lane_row rows[SR_LANES_MAX], const sr_lanerules *rules,
                        uint32_t which[SR_LANES_MAX])
@@ -160,8 +168,11 @@ uint8_t sr_lanes_find(const sr_edge *ed, const sr_task *task)
 
 typedef struct sums {
     uint64_t running, waiting;
-    int64_t
-        first; /* of the others to which a place may be left: when the oldest request that waits was complete; INT64_MAX: none does */
+    /*
+     * of the others to which a place may be left: when the oldest request that waits was complete; INT64_MAX:
+     * none does
+     */
+    int64_t first;
     uint32_t edge; /* which has that */
 } sums;
 
@@ -231,8 +242,9 @@ static void publish(sr_edge *ed, lane *l, int change)
 /* --- places --- */
 
 /*
- * Says that it has the place, and then looks whether there was one: of two edges that do so for the last place, one or both
- * give it back. An edge that gives it back looks again, so the later of the two gets the place.
+ * Says that it has the place, and then looks whether there was one: of two edges that do so for the last
+ * place, one or both give it back. An edge that gives it back looks again, so the later of the two gets the
+ * place.
  */
 static bool enter(sr_edge *ed, uint32_t i)
 {
@@ -269,8 +281,9 @@ static void put(sr_edge *ed, lane *l, sr_entry *en)
 }
 
 /*
- * Who gets the next place: the first that has come, where the next request of a connection with several streams counts as having come
- * when the last one got its place. So one client with many of them does not have all places one after the other.
+ * Who gets the next place: the first that has come, where the next request of a connection with several
+ * streams counts as having come when the last one got its place. So one client with many of them does not
+ * have all places one after the other.
  */
 static sr_entry *next_of(const sr_edge *ed, const lane *l)
 {
@@ -291,8 +304,8 @@ static sr_entry *next_of(const sr_edge *ed, const lane *l)
 }
 
 /*
- * A place is free for an older request of another edge: leaves it to that, for a while. False: it has had the time to take it, and
- * is not waited for any longer.
+ * A place is free for an older request of another edge: leaves it to that, for a while. False: it has had the
+ * time to take it, and is not waited for any longer.
  */
 static bool yield(sr_edge *ed, lane *l, uint32_t i, const sums *s)
 {
@@ -373,7 +386,10 @@ static void give(sr_edge *ed, uint8_t number)
     let_in(ed, number - 1u);
 }
 
-/* Whether the worker has begun with this request, and with no other since. Of what it has for other edges nothing is known. */
+/*
+ * Whether the worker has begun with this request, and with no other since. Of what it has for other edges
+ * nothing is known.
+ */
 static bool still_at(const sr_edge_worker *m, uint64_t number)
 {
     const sr_ring *ring = m->reader.ring;

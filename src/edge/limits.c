@@ -14,8 +14,9 @@
 #include <poll.h>
 
 /*
- * A client that has shut down its side, and whose request is still waiting after this time, has most probably left: over TCP
- * a close looks the same. Its request is not run; 503 tells those who still read. With --half-closed serve it is run.
+ * A client that has shut down its side, and whose request is still waiting after this time, has most probably
+ * left: over TCP a close looks the same. Its request is not run; 503 tells those who still read. With
+ * --half-closed serve it is run.
  */
 #define GAVE_UP_NS (10 * SR_MILLISECOND)
 #define AGAIN_NS SR_SECOND /* before the next try to report, when the supervisor does not read */
@@ -26,7 +27,10 @@ static bool waits(const sr_edge *ed, const sr_exchange *x)
     return sr_holder(ed, slot) < 0;
 }
 
-/* Whether a client that has ended its side has closed the connection as well: the kernel knows that of unix sockets alone. */
+/*
+ * Whether a client that has ended its side has closed the connection as well: the kernel knows that of unix
+ * sockets alone.
+ */
 static bool closed(const sr_conn *c)
 {
     struct pollfd p = {.fd = c->source.fd};
@@ -53,7 +57,10 @@ static bool gave_up(const sr_edge *ed, const sr_exchange *x)
            e->now - x->ready_at >= GAVE_UP_NS;
 }
 
-/* Ends a request whose client is gone, or is taken for that. True: it did. Of one that has others the protocol hears by itself. */
+/*
+ * Ends a request whose client is gone, or is taken for that. True: it did. Of one that has others the
+ * protocol hears by itself.
+ */
 static bool dropped(sr_edge *ed, sr_exchange *x)
 {
     sr_engine *e = ed->engine;
@@ -245,7 +252,10 @@ bool sr_limits_expired(sr_edge *ed, sr_exchange *x, sr_deadline_kind kind)
     }
 }
 
-/* Since when the application runs it, as its worker says: its exchange knew that. If it does not, since it was complete. */
+/*
+ * Since when the application runs it, as its worker says: its exchange knew that. If it does not, since it
+ * was complete.
+ */
 static int64_t runs_since(const sr_edge *ed, uint32_t slot, int32_t row)
 {
     const sr_ring *ring = ed->workers[row].reader.ring;

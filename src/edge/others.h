@@ -14,12 +14,15 @@ int sr_others_open(sr_edge *ed, const sr_setup *s); /* 0 or errno */
 void sr_others_close(sr_edge *ed);                  /* also when open has failed or was not called */
 
 /*
- * In each step of the loop: before the wait, if there are others, with the number of requests in the queue that nobody has; and after it,
- * which also tells the supervisor that the loop goes on.
+ * In each step of the loop: before the wait, if there are others, with the number of requests in the queue
+ * that nobody has; and after it, which also tells the supervisor that the loop goes on.
  */
 void sr_others_publish(sr_edge *ed, uint64_t queued);
 void sr_others_look(sr_edge *ed);
-/* So many of its connections count in another edge from now on, to which they are passed; the edge itself counts them still. */
+/*
+ * So many of its connections count in another edge from now on, to which they are passed; the edge itself
+ * counts them still.
+ */
 void sr_others_passed(sr_edge *ed, uint32_t n);
 
 /* Wakes another edge, by its number. */

@@ -34,7 +34,10 @@ uint16_t sr_plain_https_port(const sr_setup *s)
     return first ? first : HTTPS;
 }
 
-/* Requests on a unix socket come from a proxy, which redirects by itself; so does a trusted proxy whose client has used https. */
+/*
+ * Requests on a unix socket come from a proxy, which redirects by itself; so does a trusted proxy whose
+ * client has used https.
+ */
 static bool redirects(const sr_edge *ed, const sr_task *task)
 {
     return ed->answer.redirects && !ed->engine->listeners.at[task->exchange->conn->listener].is_unix &&
@@ -42,8 +45,8 @@ static bool redirects(const sr_edge *ed, const sr_task *task)
 }
 
 /*
- * The same URL with https: host without its port, and the target as it came. ENOENT: nobody says which host, as HTTP/1.0 need
- * not.
+ * The same URL with https: host without its port, and the target as it came. ENOENT: nobody says which host,
+ * as HTTP/1.0 need not.
  */
 static int location(const sr_edge *ed, const sr_task *task, sr_buffer *out)
 {

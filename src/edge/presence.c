@@ -43,7 +43,10 @@ bool sr_presence_lost(const sr_conn *c)
 
 void sr_presence_probe(sr_edge *ed, sr_conn *c)
 {
-    /* no bytes that would tell are sent to a client which has ended its side: the kernel asks whether it still reads */
+    /*
+     * no bytes that would tell are sent to a client which has ended its side: the kernel asks whether it
+     * still reads
+     */
     static const struct {
         int level, name, value;
     } ask[] = {

@@ -17,7 +17,10 @@ typedef struct sr_published {
     char packed[];
 } sr_published;
 
-/* How far from now an item may have been made, in units of numbers (lib/Sirius/Channel/Item.pm): microseconds above 22 bits. */
+/*
+ * How far from now an item may have been made, in units of numbers (lib/Sirius/Channel/Item.pm): microseconds
+ * above 22 bits.
+ */
 #define LATE (INT64_C(60000000) << 22)
 #define EARLY (INT64_C(1000000) << 22)
 

@@ -32,8 +32,9 @@ static bool become(const sr_setup *s)
 }
 
 /*
- * Root has them all, and a service manager may have given some to bind low ports (AmbientCapabilities=). None is needed:
- * the supervisor has opened what needs rights. Where a filter of a container forbids these calls, it stays as it is.
+ * Root has them all, and a service manager may have given some to bind low ports (AmbientCapabilities=). None
+ * is needed: the supervisor has opened what needs rights. Where a filter of a container forbids these calls,
+ * it stays as it is.
  */
 static void drop_capabilities(void)
 {

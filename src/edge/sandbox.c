@@ -60,7 +60,8 @@ typedef struct call {
 } call;
 
 /*
- * Allowed whatever the arguments are. Since Linux 5.11 the kernel keeps such calls in a bitmap and runs no filter for them. Older kernels run the filter from the top, so the calls of the hot path come first.
+ * Allowed whatever the arguments are. Since Linux 5.11 the kernel keeps such calls in a bitmap and runs no
+ * filter for them. Older kernels run the filter from the top, so the calls of the hot path come first.
  */
 static const call plain[] = {
     {SYS_recvfrom, EDGE},
@@ -291,8 +292,8 @@ int sr_sandbox_calls(const sr_sandbox *s)
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);
 #if SCMP_VER_MAJOR > 2 || SCMP_VER_MINOR >= 5
     /*
-     * Before Linux 5.16 a filter switches speculation off for the process, which slows all of it down. That is meant for
-     * programs that run code of strangers.
+     * Before Linux 5.16 a filter switches speculation off for the process, which slows all of it down. That
+     * is meant for programs that run code of strangers.
      */
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
     seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1); /* tells errno of the kernel, not ECANCELED */
@@ -384,8 +385,8 @@ static void put_all(code *c, const sr_sandbox *s)
 int sr_sandbox_calls(const sr_sandbox *s)
 {
     /*
-     * SPEC_ALLOW: before Linux 5.16 a filter switches speculation off for the process, which slows all of it down. That is
-     * meant for programs that run code of strangers.
+     * SPEC_ALLOW: before Linux 5.16 a filter switches speculation off for the process, which slows all of it
+     * down. That is meant for programs that run code of strangers.
      */
     static const unsigned flags[] = {SECCOMP_FILTER_FLAG_LOG | SECCOMP_FILTER_FLAG_SPEC_ALLOW,
                                      SECCOMP_FILTER_FLAG_LOG, 0};

@@ -81,8 +81,8 @@ static const char *read_nothing(sr_setup *s, const word *w, const char *value)
 }
 
 /*
- * "FD:tcp:PORT:NAME" or "FD:unix:PORT:NAME"; applications see PORT and NAME as SERVER_PORT and SERVER_NAME. "tls+tcp"
- * and "tls+unix" speak TLS, "h2c+tcp" and "h2c+unix" HTTP/2 beside HTTP/1.1.
+ * "FD:tcp:PORT:NAME" or "FD:unix:PORT:NAME"; applications see PORT and NAME as SERVER_PORT and SERVER_NAME.
+ * "tls+tcp" and "tls+unix" speak TLS, "h2c+tcp" and "h2c+unix" HTTP/2 beside HTTP/1.1.
  */
 static const char *read_listener(sr_setup *s, const word *w, const char *value)
 {

@@ -23,7 +23,8 @@
 typedef enum sr_holds {
     SR_HOLDS_NONE,
     SR_HOLDS_ALL, /* --hold */
-    SR_HOLDS_OWN, /* those of the server itself (--live-reload); what clients and applications say means nothing */
+    /* those of the server itself (--live-reload); what clients and applications say means nothing */
+    SR_HOLDS_OWN,
     SR_HOLDS_KINDS,
 } sr_holds;
 
@@ -79,8 +80,9 @@ typedef struct sr_setup {
     int keys;            /* line to the keeper, by which keys come; -1: none. See keeper.h */
     bool keeper;         /* this process is the keeper: it reads keyfiles, and serves no client */
     bool sandbox;        /* see sandbox.h */
-    int barrier; /* once it has the keys, it waits for a byte of this pipe before it serves; -1: it does not */
-    bool check;  /* only checks the keyfiles, tells on STDOUT, and ends */
+    /* once it has the keys, it waits for a byte of this pipe before it serves; -1: it does not */
+    int barrier;
+    bool check;           /* only checks the keyfiles, tells on STDOUT, and ends */
     int legacy_keys;      /* in a keeper: line to the keeper before, for the keys of tickets; -1: none */
     sr_keyfiles keyfiles; /* of the keeper, or of an edge without one; owned */
     sr_buffer keyset;     /* what was read from them; owned, to be wiped */

@@ -19,8 +19,8 @@ enum { REPORT_MAX = 2048 }; /* below PIPE_BUF */
 /* --- how many --- */
 
 /*
- * One report each 6 s, and 10 at once if there was none for a minute: so there are at most 20 in any minute, and they are of
- * all of it.
+ * One report each 6 s, and 10 at once if there was none for a minute: so there are at most 20 in any minute,
+ * and they are of all of it.
  */
 static bool may_report(sr_edge *ed)
 {

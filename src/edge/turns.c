@@ -2,11 +2,17 @@
 
 #include "slots.h"
 
-/* What is in the queue beside the requests that workers have: they find the next one while the edge is about to hear of the last. */
+/*
+ * What is in the queue beside the requests that workers have: they find the next one while the edge is about
+ * to hear of the last.
+ */
 #define AHEAD_NS (300 * 1000)
 /* Calls that take less are short: their responses may wait for each other (conn/protocol.h). */
 #define BRISK_NS (50 * 1000)
-/* Since its last turn: then a connection gets the next one although all workers are busy, as those that it has may take long. */
+/*
+ * Since its last turn: then a connection gets the next one although all workers are busy, as those that it
+ * has may take long.
+ */
 #define OVERDUE_NS SR_SECOND
 
 enum { WEIGHT = 8 }; /* the time of a call is an average of about so many */
@@ -36,7 +42,10 @@ static void put(sr_edge *ed, sr_entry *en)
     t->slot = (uint32_t)(en - ed->entries);
     t->at = ed->engine->now;
     t->given++;
-    /* when its turn has come, so that workers do not prefer it to what has waited for longer in the queues of other edges */
+    /*
+     * when its turn has come, so that workers do not prefer it to what has waited for longer in the queues of
+     * other edges
+     */
     atomic_store_explicit(&sr_queue_at(&ed->queue, t->slot)->placed_at, t->at, memory_order_relaxed);
     sr_turns_put(ed, t->slot);
     t->number = en->number;
@@ -49,7 +58,10 @@ static bool is_due(const sr_edge *ed, const sr_turn *t)
            (ed->engine->now - t->at >= OVERDUE_NS && !sr_queue_waits(&ed->queue, t->slot, t->number));
 }
 
-/* Whether workers could use more than they have been given, so that one that is about to be free finds something. */
+/*
+ * Whether workers could use more than they have been given, so that one that is about to be free finds
+ * something.
+ */
 static bool is_short(sr_edge *ed, uint64_t given)
 {
     uint64_t workers = ed->n_workers > ed->others.running ? ed->n_workers - ed->others.running : 0;

@@ -1,10 +1,11 @@
 #ifndef SR_TURNS_H
 #define SR_TURNS_H
 /*
- * turns: holds requests of connections with several streams back, so that the hundred streams of one client do not stand before
- * another's first. The queue in shared memory is in the order of time. So a connection has one request there or with a worker, as if it
- * spoke HTTP/1.1, and more only as far as workers would have nothing to do; the others wait in filled slots, in a list of their
- * connection, without a number. The connections that wait take turns.
+ * turns: holds requests of connections with several streams back, so that the hundred streams of one client
+ * do not stand before another's first. The queue in shared memory is in the order of time. So a connection
+ * has one request there or with a worker, as if it spoke HTTP/1.1, and more only as far as workers would have
+ * nothing to do; the others wait in filled slots, in a list of their connection, without a number. The
+ * connections that wait take turns.
  *
  * Owner: the edge. A connection with HTTP/1.1 has nothing to do with it.
  * Failure: without memory a request goes into the queue at once.
@@ -40,8 +41,8 @@ static inline void sr_turns_enter(sr_edge *ed, uint32_t slot)
 void sr_turns_leave(sr_edge *ed, sr_entry *en);
 
 /*
- * The worker has begun another request at that time, monotonic ns: so long at most did the one before take. When the edge has
- * seen its end may be much later.
+ * The worker has begun another request at that time, monotonic ns: so long at most did the one before take.
+ * When the edge has seen its end may be much later.
  */
 void sr_turns_begun(sr_edge *ed, sr_edge_worker *m, int64_t at);
 

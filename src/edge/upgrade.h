@@ -1,8 +1,9 @@
 #ifndef SR_UPGRADE_H
 #define SR_UPGRADE_H
 /*
- * upgrade: requests that open a WebSocket, and what of a request only the edge may say to an application (--hold): no client may send what
- * looks like an event, not even through a proxy; nor set the fields of events, unless it is a trusted proxy.
+ * upgrade: requests that open a WebSocket, and what of a request only the edge may say to an application
+ * (--hold): no client may send what looks like an event, not even through a proxy; nor set the fields of
+ * events, unless it is a trusted proxy.
  */
 #include "../conn/intake.h"
 #include "edge.h"

@@ -10,10 +10,10 @@
 #include <sys/socket.h>
 
 /*
- * A client that has asked for the close should send nothing any more. But its TLS may say close_notify, and some clients
- * send an empty line behind a body (RFC 9112 2.2). Both would make of the close a reset, and what the client has not
- * received by then would be lost, with all of a response that waits for the close to be sent (MSG_MORE). So a response
- * is sent first, and then we look.
+ * A client that has asked for the close should send nothing any more. But its TLS may say close_notify, and
+ * some clients send an empty line behind a body (RFC 9112 2.2). Both would make of the close a reset, and
+ * what the client has not received by then would be lost, with all of a response that waits for the close to
+ * be sent (MSG_MORE). So a response is sent first, and then we look.
  */
 static bool says_more(sr_engine *e, sr_conn *c)
 {

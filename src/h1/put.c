@@ -59,7 +59,10 @@ static void send_interim(sr_engine *e, sr_exchange *x)
     x->interim_pending = c->out != NULL;
 }
 
-/* What is known of the response now. A close without a reset could make one to HTTP/1.0 look complete (RFC 9112 8). */
+/*
+ * What is known of the response now. A close without a reset could make one to HTTP/1.0 look complete (RFC
+ * 9112 8).
+ */
 static void decided(sr_exchange *x, const sr_response *r, size_t len)
 {
     bool is_old = x->version == SR_HTTP_1_0;

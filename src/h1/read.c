@@ -56,10 +56,10 @@ static bool keep_parse(sr_engine *e, sr_conn *c)
 }
 
 /*
- * No reset can be sent on a unix socket, but the peer gets ECONNRESET if a socket is closed with bytes in it that nobody has
- * read. To leave one, a read has to look first, which costs another system call. So it does for the first request of a
- * connection, for the rest of one that is not known to be of 1.1, and always once a request of 1.0 has come on any unix socket:
- * proxies may send requests of both versions on one connection.
+ * No reset can be sent on a unix socket, but the peer gets ECONNRESET if a socket is closed with bytes in it
+ * that nobody has read. To leave one, a read has to look first, which costs another system call. So it does
+ * for the first request of a connection, for the rest of one that is not known to be of 1.1, and always once
+ * a request of 1.0 has come on any unix socket: proxies may send requests of both versions on one connection.
  */
 static inline bool may_hold(const sr_engine *e, const sr_conn *c)
 {
@@ -67,8 +67,8 @@ static inline bool may_hold(const sr_engine *e, const sr_conn *c)
 }
 
 /*
- * Whether this request of 1.0 was read with its last byte, as it is the first on any unix socket and behind one of 1.1. From now on
- * each read looks.
+ * Whether this request of 1.0 was read with its last byte, as it is the first on any unix socket and behind
+ * one of 1.1. From now on each read looks.
  */
 static bool is_unheld(sr_engine *e, const sr_conn *c)
 {
@@ -252,8 +252,8 @@ static bool is_preface(const sr_engine *e, const sr_conn *c, sr_bytes view)
 }
 
 /*
- * Whether what has come first is no request line, where a preface could have been: that is an invalid one (RFC 9113 3.4), and its
- * client would not understand a response.
+ * Whether what has come first is no request line, where a preface could have been: that is an invalid one
+ * (RFC 9113 3.4), and its client would not understand a response.
  */
 static bool is_bad_preface(const sr_engine *e, const sr_conn *c, const sr_request *r)
 {
@@ -331,7 +331,10 @@ static void ended(sr_engine *e, sr_conn *c)
         sr_conn_refuse(e, c, 400, SR_REFUSED_INCOMPLETE);
 }
 
-/* Whether bytes follow the request that is ready, and so perhaps a request of 1.0 that could not be held later. */
+/*
+ * Whether bytes follow the request that is ready, and so perhaps a request of 1.0 that could not be held
+ * later.
+ */
 static bool is_followed(const sr_engine *e)
 {
     return e->intake.view.len > e->intake.used;
@@ -400,7 +403,10 @@ static sr_intake read_socket(sr_engine *e, sr_conn *c, sr_task *task)
     return outcome(e, c, TAKE_MORE);
 }
 
-/* Whether the rest of what was read is no part of the request that is being parsed, so that nothing has to be read first. */
+/*
+ * Whether the rest of what was read is no part of the request that is being parsed, so that nothing has to be
+ * read first.
+ */
 static bool is_here(const sr_conn *c)
 {
     return sr_buffer_len(&c->in) && !c->proxy_header && !(c->exchange && c->exchange->parse);

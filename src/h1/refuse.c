@@ -19,7 +19,10 @@ static const sr_bytes none = {NULL, 0};
 
 /* --- what was asked --- */
 
-/* The bytes of the request. One that was complete has had its bytes dropped: those that are here are of the next one. */
+/*
+ * The bytes of the request. One that was complete has had its bytes dropped: those that are here are of the
+ * next one.
+ */
 static sr_bytes at_hand(const sr_engine *e, const sr_conn *c)
 {
     return c->state == SR_CONN_SERVING ? none
@@ -28,7 +31,9 @@ static sr_bytes at_hand(const sr_engine *e, const sr_conn *c)
                                        : none;
 }
 
-/* Whether this is a HEAD request, perhaps not yet complete: then even a refusal has no body (RFC 9110 9.3.2). */
+/*
+ * Whether this is a HEAD request, perhaps not yet complete: then even a refusal has no body (RFC 9110 9.3.2).
+ */
 static bool is_head(sr_bytes view)
 {
     /* the parser skips one empty line, and refuses more */
@@ -59,8 +64,8 @@ static sr_bytes first_line(sr_bytes head)
 }
 
 /*
- * Parses the head again, as the first result was not kept, and finds out whose request it is, if the head is complete. NULL: it has
- * not even a method.
+ * Parses the head again, as the first result was not kept, and finds out whose request it is, if the head is
+ * complete. NULL: it has not even a method.
  */
 static const sr_request *parse_again(sr_engine *e, sr_exchange *x, sr_bytes head)
 {

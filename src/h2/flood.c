@@ -151,7 +151,10 @@ bool sr_flood_room(sr_session *s)
     uint32_t run_on = 0;
     for (const sr_link *l = s->run_on.next; l != &s->run_on; l = l->next)
         run_on++;
-    /* streams that have ended for the client, whose application has not: as many more, as others may be opened in their place at once */
+    /*
+     * streams that have ended for the client, whose application has not: as many more, as others may be
+     * opened in their place at once
+     */
     return (s->n_streams - s->n_detached + run_on < SR_FLOOD_STREAMS_MAX &&
             s->n_streams + run_on < 2 * SR_FLOOD_STREAMS_MAX) ||
            refuse(s);

@@ -1,11 +1,13 @@
 #ifndef SR_FLOOD_H
 #define SR_FLOOD_H
 /*
- * flood: how much a client may ask for that brings it nothing. Each such frame costs credit, which time and useful work bring back; a
- * client that has none left is told ENHANCE_YOUR_CALM, and its connection ends. Besides, requests that it has cancelled count as open
- * while workers run them, and a header block ends the connection when it is far larger than a request may be.
+ * flood: how much a client may ask for that brings it nothing. Each such frame costs credit, which time and
+ * useful work bring back; a client that has none left is told ENHANCE_YOUR_CALM, and its connection ends.
+ * Besides, requests that it has cancelled count as open while workers run them, and a header block ends the
+ * connection when it is far larger than a request may be.
  *
- * nghttp2 has limits of its own, which differ by version. These are reached first, so that they have one answer and are counted.
+ * nghttp2 has limits of its own, which differ by version. These are reached first, so that they have one
+ * answer and are counted.
  */
 #include "framehead.h"
 #include "state.h"
@@ -37,7 +39,10 @@ void sr_flood_unread(sr_session *s);
 /* Whether one more stream may be opened. False: it is to be refused, which is counted. */
 bool sr_flood_room(sr_session *s);
 
-/* Whether a head of so many bytes may be kept while the body is collected. False: likewise. By references, little makes a large head. */
+/*
+ * Whether a head of so many bytes may be kept while the body is collected. False: likewise. By references,
+ * little makes a large head.
+ */
 bool sr_flood_keeps(sr_session *s, size_t head);
 
 /* A DATA frame, or the end of a response, was sent, which takes frames of the client. */

@@ -1,8 +1,9 @@
 #ifndef SR_H2_H
 #define SR_H2_H
 /*
- * h2: HTTP/2 on a connection (RFC 9113): many exchanges at a time, each a stream. session knows the frames, read takes requests from
- * them, request makes a request of fields, put has responses sent, refuse answers for the server.
+ * h2: HTTP/2 on a connection (RFC 9113): many exchanges at a time, each a stream. session knows the frames,
+ * read takes requests from them, request makes a request of fields, put has responses sent, refuse answers
+ * for the server.
  */
 #include "../conn/protocol.h"
 

@@ -132,7 +132,10 @@ static bool submit(sr_h2_stream *st, int status, sr_buffer *text, bool is_interi
     return !err || err > NGHTTP2_ERR_FATAL; /* the stream may be closed already */
 }
 
-/* Whether so much waits for a client that does not read that this interim response is dropped. It counts otherwise. */
+/*
+ * Whether so much waits for a client that does not read that this interim response is dropped. It counts
+ * otherwise.
+ */
 static bool is_unread(sr_session *s, size_t len)
 {
     if (s->conn->out && s->informed > INTERIM_MAX)

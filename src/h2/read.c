@@ -14,8 +14,8 @@ enum {
 };
 
 /*
- * Feeds whole frames until a request is complete. Returns the bytes used; -1: the connection can't go on. `rest`: others come first, but
- * there may be more.
+ * Feeds whole frames until a request is complete. Returns the bytes used; -1: the connection can't go on.
+ * `rest`: others come first, but there may be more.
  */
 static ssize_t feed(sr_session *s, sr_bytes in, bool *rest)
 {

@@ -51,7 +51,10 @@ static void refuse(sr_session *s, int status, const char *why)
     s->why = why;
 }
 
-/* Where the value of a pseudo-header is noted; NULL: nobody needs it. nghttp2 refuses others, and those behind a field. */
+/*
+ * Where the value of a pseudo-header is noted; NULL: nobody needs it. nghttp2 refuses others, and those
+ * behind a field.
+ */
 static sr_span *pseudo(sr_session *s, sr_bytes name)
 {
     return sr_bytes_equal(name, SR_BYTES(":method"))      ? &s->method
@@ -129,7 +132,10 @@ static bool is_extended(const sr_session *s)
     return s->protocol.len && sr_bytes_equal(part(s, s->method), SR_BYTES("CONNECT"));
 }
 
-/* As that GET has them. The key proves nothing here, and RFC 8441 has none: applications want it in their own handshake. */
+/*
+ * As that GET has them. The key proves nothing here, and RFC 8441 has none: applications want it in their own
+ * handshake.
+ */
 static bool put_upgrade(const sr_session *s, sr_buffer *to)
 {
     sr_bytes protocol = part(s, s->protocol);
@@ -267,7 +273,10 @@ static bool keep(sr_session *s, sr_h2_stream *st, const sr_request *r)
     return sr_stream_keep_head(st, sr_buffer_bytes(&s->engine->intake.head));
 }
 
-/* Bytes of a body that may be on their way. Each stream begins with less: a tunnel keeps in memory what its application does not read. */
+/*
+ * Bytes of a body that may be on their way. Each stream begins with less: a tunnel keeps in memory what its
+ * application does not read.
+ */
 #define BODY_WINDOW (1024 * 1024)
 
 void sr_head_done(sr_session *s, sr_h2_stream *st, bool ended)
@@ -332,8 +341,8 @@ enum {
 };
 
 /*
- * Whether the bodies of a connection have so much memory that the next bytes of this one go to a file. 128 of them would have 8 MiB,
- * which no limit of connections foresees. Asked each CROWD_EACH bytes of a body.
+ * Whether the bodies of a connection have so much memory that the next bytes of this one go to a file. 128 of
+ * them would have 8 MiB, which no limit of connections foresees. Asked each CROWD_EACH bytes of a body.
  */
 static bool crowded(const sr_session *s, const sr_body *b, size_t more)
 {

@@ -1,9 +1,9 @@
 #ifndef SR_H2_REQUEST_H
 #define SR_H2_REQUEST_H
 /*
- * request: of the fields of a header block, a request as the parser of HTTP/1.1 would have made it, by the same rules: its text lies in
- * sr_arrivals.head, and the spans of sr_request point there. What is refused gets the same status; what is malformed in HTTP/2 only
- * (RFC 9113 8.1.1) was refused by nghttp2 before.
+ * request: of the fields of a header block, a request as the parser of HTTP/1.1 would have made it, by the
+ * same rules: its text lies in sr_arrivals.head, and the spans of sr_request point there. What is refused
+ * gets the same status; what is malformed in HTTP/2 only (RFC 9113 8.1.1) was refused by nghttp2 before.
  */
 #include "state.h"
 

@@ -116,7 +116,10 @@ static int received(nghttp2_session *ng, const nghttp2_frame *f, void *with)
     return 0;
 }
 
-/* Whether the client lets more of this stream come. If not, it may be due to it that the last frame was small. */
+/*
+ * Whether the client lets more of this stream come. If not, it may be due to it that the last frame was
+ * small.
+ */
 static bool is_open(nghttp2_session *ng, int32_t id)
 {
     return nghttp2_session_get_stream_remote_window_size(ng, id) > 0 &&
@@ -208,7 +211,10 @@ static bool settings(sr_session *s)
            nghttp2_session_set_local_window_size(s->ng, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW) == 0;
 }
 
-/* What nghttp2 limits by itself, where it has an option for that. The limits of flood.h are reached before, except UNREAD_MAX. */
+/*
+ * What nghttp2 limits by itself, where it has an option for that. The limits of flood.h are reached before,
+ * except UNREAD_MAX.
+ */
 static void limits(const sr_session *s, nghttp2_option *option)
 {
     (void)s;
@@ -224,7 +230,10 @@ static void limits(const sr_session *s, nghttp2_option *option)
 #endif
 }
 
-/* Heads of responses are limited by the edge, not to the 64 KiB of nghttp2, which would leave the stream without an answer. */
+/*
+ * Heads of responses are limited by the edge, not to the 64 KiB of nghttp2, which would leave the stream
+ * without an answer.
+ */
 static int server_new(sr_session *s)
 {
     nghttp2_option *option;
@@ -344,15 +353,18 @@ typedef struct turn {
     bool moved, blocked;
 } turn;
 
-/* Something of its response waits to be sent, if only its end: nghttp2 sends no empty frame either while a window is closed. */
+/*
+ * Something of its response waits to be sent, if only its end: nghttp2 sends no empty frame either while a
+ * window is closed.
+ */
 static bool has_more(const sr_h2_stream *st)
 {
     return (st->out || st->last) && !st->deferred && !st->finished;
 }
 
 /*
- * A stream whose window its client does not open is reset after --write-timeout, also when others move. One that waits for others of its
- * connection, which go first, has all the time.
+ * A stream whose window its client does not open is reset after --write-timeout, also when others move. One
+ * that waits for others of its connection, which go first, has all the time.
  */
 static bool watch_window(sr_h2_stream *st)
 {
@@ -408,15 +420,18 @@ static bool is_in_frame(const sr_conn *c)
     return len && (len < 4 || sr_buffer_at(&c->in)[3] != NGHTTP2_DATA);
 }
 
-/* Monotonic ns up to which an idle connection has time, if that is less than --keepalive-timeout; SR_NO_LIMIT: it is not. */
+/*
+ * Monotonic ns up to which an idle connection has time, if that is less than --keepalive-timeout;
+ * SR_NO_LIMIT: it is not.
+ */
 static int64_t rests_until(const sr_engine *e, const sr_session *s)
 {
     return s->warned || !sr_session_spent(s, 0) ? sr_session_goaway_at(s) : e->now + SR_GOAWAY_NS;
 }
 
 /*
- * The limit of the connection, for what it waits for. One that runs for the same goes on, unless there was progress, or a request that was
- * answered since then.
+ * The limit of the connection, for what it waits for. One that runs for the same goes on, unless there was
+ * progress, or a request that was answered since then.
  */
 static void limit(sr_engine *e, sr_session *s, turn t, bool progress)
 {
@@ -462,7 +477,10 @@ static bool rest(sr_engine *e, sr_session *s, uint64_t before, bool more)
 {
     sr_conn *c = s->conn;
     turn t = tell_workers(e, s);
-    /* applications have not come to the end of their responses; after an error of the connection, others would be run for nobody */
+    /*
+     * applications have not come to the end of their responses; after an error of the connection, others
+     * would be run for nobody
+     */
     bool waits = s->n_detached && s->n_detached == s->n_streams;
     bool reads = !s->over &&
                  (waits || nghttp2_session_want_read(s->ng)); /* if only to notice that the client is gone */
@@ -499,7 +517,10 @@ bool sr_session_send(sr_engine *e, sr_conn *c)
 {
     sr_session *s = c->session;
     uint64_t before = c->sent;
-    /* Not at says_close: clients let a request fail that they were about to send, and here load balancers still send some */
+    /*
+     * Not at says_close: clients let a request fail that they were about to send, and here load balancers
+     * still send some
+     */
     if (e->draining || e->retiring)
         sr_session_drain(e, c);
     sr_link_remove(&c->due);

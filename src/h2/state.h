@@ -1,12 +1,13 @@
 #ifndef SR_H2_STATE_H
 #define SR_H2_STATE_H
 /*
- * state: of HTTP/2 on one connection (RFC 9113), and of its streams. libnghttp2 knows frames, HPACK and flow control; what its calls mean for
- * exchanges is decided here and in the other files of this folder. It reads frame by frame, so that one complete request comes out at
- * a time, and writes when the loop has nothing else to do in this step: what many streams have to say goes out together.
+ * state: of HTTP/2 on one connection (RFC 9113), and of its streams. libnghttp2 knows frames, HPACK and flow
+ * control; what its calls mean for exchanges is decided here and in the other files of this folder. It reads
+ * frame by frame, so that one complete request comes out at a time, and writes when the loop has nothing else
+ * to do in this step: what many streams have to say goes out together.
  *
- * Owner: the connection (sr_conn.session). A stream belongs to its session, from the first bytes of its head until it is closed on
- * both sides; its exchange may end before that.
+ * Owner: the connection (sr_conn.session). A stream belongs to its session, from the first bytes of its head
+ * until it is closed on both sides; its exchange may end before that.
  * Failure: an error of one stream resets it; one of the session ends the connection by GOAWAY.
  */
 #include "../conn/account.h"
@@ -17,8 +18,8 @@
 #include <nghttp2/nghttp2.h>
 
 /*
- * Clients may be slow to notice an announcement: one that had chosen the connection has written its request within that time. As long as
- * an idle connection of HTTP/1.1 stays open at a stop.
+ * Clients may be slow to notice an announcement: one that had chosen the connection has written its request
+ * within that time. As long as an idle connection of HTTP/1.1 stays open at a stop.
  */
 #define SR_GOAWAY_NS SR_SECOND
 
@@ -100,8 +101,9 @@ sr_h2_stream *sr_stream_new(sr_session *s, int32_t id);
 void sr_stream_free(sr_h2_stream *st); /* its exchange is over */
 
 /*
- * Whether the connection of this exchange, which has just opened that file, has to do with the files that it has beside it, as the last
- * descriptors of this process are in use. With 128 streams each, few connections would leave none to others.
+ * Whether the connection of this exchange, which has just opened that file, has to do with the files that it
+ * has beside it, as the last descriptors of this process are in use. With 128 streams each, few connections
+ * would leave none to others.
  */
 bool sr_stream_has_enough(sr_engine *e, const sr_exchange *x, int fd);
 
@@ -112,7 +114,8 @@ void sr_stream_drop_output(sr_h2_stream *st);
 void sr_stream_drop_pump(sr_h2_stream *st);
 
 /*
- * So many bytes in its sr_pump.up have found their way. The stream has their credit again, as the connection has since they came.
+ * So many bytes in its sr_pump.up have found their way. The stream has their credit again, as the connection
+ * has since they came.
  */
 void sr_stream_passed(sr_h2_stream *st, size_t n);
 
@@ -125,7 +128,10 @@ void sr_stream_drop_request(sr_h2_stream *st);
 /* As sr_exchange_abandon. A worker that has the request of this exchange goes on, which is noted. */
 void sr_stream_abandon(sr_session *s, sr_exchange *x);
 
-/* The exchange of a stream has ended, as it should or not: it is counted and logged, and a worker that has it is told. */
+/*
+ * The exchange of a stream has ended, as it should or not: it is counted and logged, and a worker that has it
+ * is told.
+ */
 void sr_stream_over(sr_h2_stream *st, sr_over how);
 
 /* The edge has ended the response of this stream, whose last frame was sent. */
@@ -135,21 +141,22 @@ void sr_stream_finish(sr_h2_stream *st);
 void sr_session_drain(sr_engine *e, sr_conn *c);
 
 /*
- * Whether the connection has had the requests that it may have, and so many more. Browsers let requests fail that wait for others of
- * a connection when they are told that it ends, so that is said when it has rested for SR_GOAWAY_NS; if it does not, after SR_SPENT_ANYWAY.
+ * Whether the connection has had the requests that it may have, and so many more. Browsers let requests fail
+ * that wait for others of a connection when they are told that it ends, so that is said when it has rested
+ * for SR_GOAWAY_NS; if it does not, after SR_SPENT_ANYWAY.
  */
 enum { SR_SPENT_ANYWAY = 1000, SR_SPENT_MAX = 2000 };
 bool sr_session_spent(const sr_session *s, uint32_t more);
 
 /*
- * GOAWAY with the last stream that is served. The client hears before that one will come (RFC 9113 6.8), so that what it sends meanwhile is
- * served: a proxy can't repeat a request whose body it has sent.
+ * GOAWAY with the last stream that is served. The client hears before that one will come (RFC 9113 6.8), so
+ * that what it sends meanwhile is served: a proxy can't repeat a request whose body it has sent.
  */
 void sr_session_goaway(sr_session *s);
 
 /*
- * Monotonic ns from which on that GOAWAY may come: SR_GOAWAY_NS after it was announced, and once the client has answered the PING if it
- * has streams. SR_NO_LIMIT: not now.
+ * Monotonic ns from which on that GOAWAY may come: SR_GOAWAY_NS after it was announced, and once the client
+ * has answered the PING if it has streams. SR_NO_LIMIT: not now.
  */
 int64_t sr_session_goaway_at(const sr_session *s);
 
@@ -160,8 +167,8 @@ void sr_session_due(sr_session *s);
 void sr_session_reset(sr_session *s, int32_t id, uint32_t error);
 
 /*
- * nghttp2 has returned this when a frame was given to it. Without memory the client would wait for it for ever, so the connection
- * ends.
+ * nghttp2 has returned this when a frame was given to it. Without memory the client would wait for it for
+ * ever, so the connection ends.
  */
 void sr_session_submitted(sr_session *s, int err);
 

@@ -4,7 +4,8 @@
 #include "request.h"
 
 typedef enum sr_coding {
-    SR_CODING_BR, /* in the order in which they are preferred where the client does not care: smallest first */
+    /* in the order in which they are preferred where the client does not care: smallest first */
+    SR_CODING_BR,
     SR_CODING_ZSTD,
     SR_CODING_GZIP,
     SR_CODINGS,
@@ -12,8 +13,8 @@ typedef enum sr_coding {
 } sr_coding;
 
 /*
- * Writes the codings that the client prefers to none, best first, and returns how many. Without Accept-Encoding there are none, as
- * such a client may not decode anything.
+ * Writes the codings that the client prefers to none, best first, and returns how many. Without
+ * Accept-Encoding there are none, as such a client may not decode anything.
  */
 size_t sr_coding_wanted(const sr_request *r, const char *base, sr_coding out[SR_CODINGS]);
 

@@ -1,8 +1,8 @@
 #ifndef SR_CONDITION_H
 #define SR_CONDITION_H
 /*
- * condition: conditional requests (RFC 9110 13): whether a client that asks with GET or HEAD gets a representation, is told that it
- * has it already, or that the condition does not hold. Pure; any thread.
+ * condition: conditional requests (RFC 9110 13): whether a client that asks with GET or HEAD gets a
+ * representation, is told that it has it already, or that the condition does not hold. Pure; any thread.
  */
 #include "request.h"
 
@@ -22,8 +22,8 @@ typedef enum sr_condition {
 sr_condition sr_condition_of(const sr_request *r, const char *base, const sr_validators *v);
 
 /*
- * Whether Range may be answered with a part: there is no If-Range, or it names this very representation. A date does so only if
- * nothing can have changed within its second afterwards (RFC 9110 8.8.2.2, 13.1.5).
+ * Whether Range may be answered with a part: there is no If-Range, or it names this very representation. A
+ * date does so only if nothing can have changed within its second afterwards (RFC 9110 8.8.2.2, 13.1.5).
  */
 bool sr_condition_if_range(const sr_request *r, const char *base, const sr_validators *v);
 

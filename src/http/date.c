@@ -74,7 +74,8 @@ static int month_of(const char *at)
 }
 
 /*
- * Compares s with a pattern: d is a digit, s a digit or a space for 0, a a letter, mmm the name of a month; all else is itself. Numbers go to `out` in the order in which the pattern has them; a month to *month.
+ * Compares s with a pattern: d is a digit, s a digit or a space for 0, a a letter, mmm the name of a month;
+ * all else is itself. Numbers go to `out` in the order in which the pattern has them; a month to *month.
  */
 static bool shaped(sr_bytes s, const char *pattern, int *out, int *month)
 {

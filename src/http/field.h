@@ -5,8 +5,8 @@
 #include "token.h"
 
 /*
- * The next field named `lower` (lower case, letters and '-') from number *i on. Sets *value and moves *i behind it; false: there is
- * none. Start with *i = 0.
+ * The next field named `lower` (lower case, letters and '-') from number *i on. Sets *value and moves *i
+ * behind it; false: there is none. Start with *i = 0.
  */
 static inline bool sr_field_next(const sr_request *r, const char *base, sr_bytes lower, uint32_t *i,
                                  sr_bytes *value)
@@ -21,7 +21,10 @@ static inline bool sr_field_next(const sr_request *r, const char *base, sr_bytes
     return false;
 }
 
-/* The value of a field that may be there once. False: it is missing, or there are several, which say nothing certain. */
+/*
+ * The value of a field that may be there once. False: it is missing, or there are several, which say nothing
+ * certain.
+ */
 static inline bool sr_field_only(const sr_request *r, const char *base, sr_bytes lower, sr_bytes *value)
 {
     uint32_t i = 0;

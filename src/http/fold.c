@@ -61,8 +61,9 @@ static bool is_long_hex(sr_bytes s)
 }
 
 /*
- * In a random word, upper case, lower case and digits take turns: in base64 about two of three characters differ in kind from the one
- * before. In words that people have made, "10-ways-to-use-perl5" or "iPhone15Pro", fewer do, and digits stand together.
+ * In a random word, upper case, lower case and digits take turns: in base64 about two of three characters
+ * differ in kind from the one before. In words that people have made, "10-ways-to-use-perl5" or
+ * "iPhone15Pro", fewer do, and digits stand together.
  */
 static bool is_random(sr_bytes s)
 {

@@ -1,14 +1,15 @@
 #ifndef SR_GRIP_H
 #define SR_GRIP_H
 /*
- * grip: the fields by which an application leaves a connection with the server, as the GRIP convention of Pushpin and Fanout has them:
+ * grip: the fields by which an application leaves a connection with the server, as the GRIP convention of
+ * Pushpin and Fanout has them:
  *
  *   Grip-Hold: stream                  the response goes on, with what is published to its channels
- *   Grip-Hold: response                the client waits for the response, which is what is published; or this one at a timeout
- *   Grip-Channel: NAME; prev-id=ID     several, each with a field of its own or with commas between them
- *   Grip-Keep-Alive: CONTENT; format=raw|cstring|base64; timeout=SECONDS; mode=idle|interval
- *   Grip-Timeout: SECONDS              of Grip-Hold: response
- *   Grip-Set-Meta: user=NAME           whose client it is
+ *   Grip-Hold: response                the client waits for the response, which is what is published; or this
+ *   one at a timeout Grip-Channel: NAME; prev-id=ID     several, each with a field of its own or with commas
+ *   between them Grip-Keep-Alive: CONTENT; format=raw|cstring|base64; timeout=SECONDS; mode=idle|interval
+ *   Grip-Timeout: SECONDS              of Grip-Hold: response Grip-Set-Meta: user=NAME           whose client
+ *   it is
  *
  * The one filter is "; filter=skip-self" behind the name of a channel: nothing comes of that user.
  *
@@ -52,7 +53,10 @@ bool sr_grip_is(sr_bytes name);
 /* Reads fields as lines ("Name: value\r\n"), which *out refers to. NULL, or what is wrong: static. */
 const char *sr_grip_read(sr_bytes lines, sr_grip *out);
 
-/* The next channel of lines that were read without a fault. `at` begins as those lines. False: there is no other. */
+/*
+ * The next channel of lines that were read without a fault. `at` begins as those lines. False: there is no
+ * other.
+ */
 bool sr_grip_next(sr_bytes *at, sr_bytes *value, sr_grip_channel *out);
 
 /* Appends what keeps the connection alive. False: no memory. */

@@ -1,10 +1,11 @@
 #ifndef SR_PAGE_H
 #define SR_PAGE_H
 /*
- * page: a response of the server's own: a status, and a short text that names it. All that the server itself says begins here:
- * refusals, 502 for a worker that has died, redirects, and files that are not there.
+ * page: a response of the server's own: a status, and a short text that names it. All that the server itself
+ * says begins here: refusals, 502 for a worker that has died, redirects, and files that are not there.
  *
- * Owner: the caller; head.fields point to static text until the caller replaces them, text lies in the struct. Pure; any thread.
+ * Owner: the caller; head.fields point to static text until the caller replaces them, text lies in the
+ * struct. Pure; any thread.
  */
 #include "response.h"
 
@@ -17,8 +18,8 @@ typedef struct sr_page {
 } sr_page;
 
 /*
- * Content-Type is text/plain; 426 has Upgrade and Sec-WebSocket-Version: 13 (RFC 6455 4.4, RFC 9110 15.5.22), 503 has Retry-After: an
- * overload is over soon, or another server answers.
+ * Content-Type is text/plain; 426 has Upgrade and Sec-WebSocket-Version: 13 (RFC 6455 4.4, RFC 9110 15.5.22),
+ * 503 has Retry-After: an overload is over soon, or another server answers.
  */
 void sr_page_make(sr_page *p, int status);
 

@@ -23,9 +23,9 @@ typedef enum sr_range_result {
 } sr_range_result;
 
 /*
- * Reads the value of Range for a file of `size` bytes, at most INT64_MAX. Ignored are other units, what is malformed, more than
- * SR_RANGES_MAX ranges, ranges that together are larger than the file (RFC 9110 14.2: overlapping ranges cost only the server),
- * and every Range of an empty file, of which no part can be named.
+ * Reads the value of Range for a file of `size` bytes, at most INT64_MAX. Ignored are other units, what is
+ * malformed, more than SR_RANGES_MAX ranges, ranges that together are larger than the file (RFC 9110 14.2:
+ * overlapping ranges cost only the server), and every Range of an empty file, of which no part can be named.
  */
 sr_range_result sr_range_parse(sr_ranges *out, sr_bytes value, uint64_t size);
 

@@ -1,10 +1,11 @@
 #ifndef SR_REQUEST_H
 #define SR_REQUEST_H
 /*
- * request: the head of a request, in any version of HTTP: spans of the bytes that it came in, and what they mean. The parser of
- * HTTP/1.x (http1/head.h) fills it in.
+ * request: the head of a request, in any version of HTTP: spans of the bytes that it came in, and what they
+ * mean. The parser of HTTP/1.x (http1/head.h) fills it in.
  *
- * Owner: the caller, with the bytes. Spans are offsets, so the bytes may be moved or copied, to a slot of the queue too.
+ * Owner: the caller, with the bytes. Spans are offsets, so the bytes may be moved or copied, to a slot of the
+ * queue too.
  */
 #include "../base/bytes.h"
 #include "../base/span.h"

@@ -1,15 +1,16 @@
 #ifndef SR_RESPONSE_H
 #define SR_RESPONSE_H
 /*
- * response: what the fields of a response mean, in any version of HTTP: which of them an application may set, and how long
- * the body is (RFC 9110 8.6). Fields are kept as lines, "Name: value\r\n" each, in the caller's buffer.
+ * response: what the fields of a response mean, in any version of HTTP: which of them an application may set,
+ * and how long the body is (RFC 9110 8.6). Fields are kept as lines, "Name: value\r\n" each, in the caller's
+ * buffer.
  *
  * Framing belongs to the server: Transfer-Encoding, Connection, Keep-Alive and Proxy-Connection of an
  * application never reach the wire (a "close" in its Connection is honoured). Content-Length is used if it is
  * a single number, made if the length is known, and never sent with 1xx or 204.
  *
- * Order of calls: begin, field (any number), decide. After an error the buffer may hold a part of the fields, and the
- * caller drops them. No I/O, no clock. One thread at a time for each object.
+ * Order of calls: begin, field (any number), decide. After an error the buffer may hold a part of the fields,
+ * and the caller drops them. No I/O, no clock. One thread at a time for each object.
  */
 #include "../base/buffer.h"
 #include "status.h"
@@ -81,9 +82,9 @@ sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes nam
 sr_response_error sr_response_fields(sr_response *r, sr_buffer *out, sr_bytes lines);
 
 /*
- * All fields were added; `known` is the length of the body, or SR_LENGTH_UNKNOWN. Returns the Content-Length to send, or
- * SR_LENGTH_UNKNOWN. If the application's differs from `known`, the application's is sent: the caller cuts a longer body
- * at body_length, and a shorter one makes keep_alive false.
+ * All fields were added; `known` is the length of the body, or SR_LENGTH_UNKNOWN. Returns the Content-Length
+ * to send, or SR_LENGTH_UNKNOWN. If the application's differs from `known`, the application's is sent: the
+ * caller cuts a longer body at body_length, and a shorter one makes keep_alive false.
  */
 static inline uint64_t sr_response_decide(sr_response *r, uint64_t known)
 {
@@ -131,13 +132,14 @@ static inline bool sr_informational_status(int status)
 }
 
 /*
- * Cuts the first line, "Name: value\r\n", off; the value as it is. False: none is left, or what comes is no such line, and `lines` begins
- * there. What is in name and value is not checked.
+ * Cuts the first line, "Name: value\r\n", off; the value as it is. False: none is left, or what comes is no
+ * such line, and `lines` begins there. What is in name and value is not checked.
  */
 bool sr_response_next(sr_bytes *lines, sr_bytes *name, sr_bytes *value);
 
 /*
- * The value of the first field of that name in lines "Name: value\r\n", such as a head. A first line without a colon is skipped.
+ * The value of the first field of that name in lines "Name: value\r\n", such as a head. A first line without
+ * a colon is skipped.
  * NULL at: there is no such field.
  */
 sr_bytes sr_response_value(sr_bytes lines, sr_bytes name);

@@ -1,11 +1,11 @@
 #ifndef SR_TRACED_H
 #define SR_TRACED_H
 /*
- * traced: the names under which others know a request: its id (X-Request-Id) and the span of a distributed trace that it is in
- * (traceparent of W3C Trace Context).
+ * traced: the names under which others know a request: its id (X-Request-Id) and the span of a distributed
+ * trace that it is in (traceparent of W3C Trace Context).
  *
- * Pure: no allocation, no I/O. Any thread. What is valid is short printable ASCII without spaces and quotes, so it needs no
- * escaping in a log. What is not valid, or is there twice, counts as absent.
+ * Pure: no allocation, no I/O. Any thread. What is valid is short printable ASCII without spaces and quotes,
+ * so it needs no escaping in a log. What is not valid, or is there twice, counts as absent.
  */
 #include "request.h"
 

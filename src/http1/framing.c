@@ -270,8 +270,8 @@ bool sr_framing_decide(sr_request *r, const char *at)
     if (r->seen & SR_SEEN_BAD_EXPECT)
         return sr_request_refuse(r, 417, "Expect asks for something other than 100-continue");
     /*
-     * 100 (Continue) would have to be the answer, or a final status (RFC 9110 10.1.1). But there are proxies that take
-     * any response to HEAD for the final one, and the one that follows for that of the next client.
+     * 100 (Continue) would have to be the answer, or a final status (RFC 9110 10.1.1). But there are proxies
+     * that take any response to HEAD for the final one, and the one that follows for that of the next client.
      */
     if (r->is_head && (r->seen & SR_SEEN_EXPECT) && (r->framing == SR_BODY_CHUNKED || r->content_length))
         return sr_request_refuse(r, 417, "a HEAD request with content asks for 100-continue");

@@ -2,7 +2,8 @@
 #define SR_FRAMING_H
 /*
  * framing: what the fields of a request mean for its message: where the body ends, whether the connection is
- * kept, what is expected (RFC 9112 6, 9; RFC 9110 7.6.1, 7.8, 10.1.1). Called by head.c, and of HTTP/2 by h2/request.c.
+ * kept, what is expected (RFC 9112 6, 9; RFC 9110 7.6.1, 7.8, 10.1.1). Called by head.c, and of HTTP/2 by
+ * h2/request.c.
  */
 #include "head.h"
 

@@ -1,8 +1,8 @@
 #ifndef SR_HEAD_H
 #define SR_HEAD_H
 /*
- * head: parses the head of an HTTP/1.x request (RFC 9112 2-6). It and framing.c are the one place where its framing is
- * decided.
+ * head: parses the head of an HTTP/1.x request (RFC 9112 2-6). It and framing.c are the one place where its
+ * framing is decided.
  *
  * Pure: no allocation, no I/O, no clock. The bytes are the caller's. Positions are offsets, so the caller may
  * move the bytes between two calls. One thread at a time for each object.

@@ -1,8 +1,8 @@
 #ifndef SR_OWNHEAD_H
 #define SR_OWNHEAD_H
 /*
- * ownhead: the head of a response as an application writes it by itself to psgix.io, "HTTP/1.1 101 Switching Protocols" and what follows.
- * Pure; any thread. Failure: BAD, or NO_MEMORY of the caller's buffer as BAD.
+ * ownhead: the head of a response as an application writes it by itself to psgix.io, "HTTP/1.1 101 Switching
+ * Protocols" and what follows. Pure; any thread. Failure: BAD, or NO_MEMORY of the caller's buffer as BAD.
  */
 #include "../base/buffer.h"
 
@@ -20,8 +20,8 @@ typedef struct sr_ownhead {
 } sr_ownhead;
 
 /*
- * Reads a head. The fields are appended to `fields` as lines "Name: value\r\n", but for those of HTTP/1.1 alone that response.h does not
- * drop: Sec-WebSocket-Accept. Lines may end without CR.
+ * Reads a head. The fields are appended to `fields` as lines "Name: value\r\n", but for those of HTTP/1.1
+ * alone that response.h does not drop: Sec-WebSocket-Accept. Lines may end without CR.
  */
 sr_ownhead_result sr_ownhead_read(sr_ownhead *a, sr_bytes in, sr_buffer *fields);
 

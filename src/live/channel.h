@@ -1,8 +1,8 @@
 #ifndef SR_CHANNEL_H
 #define SR_CHANNEL_H
 /*
- * channel: the table of channels by name. Channels that nobody uses are forgotten, those whose last publication had an id after a
- * while.
+ * channel: the table of channels by name. Channels that nobody uses are forgotten, those whose last
+ * publication had an id after a while.
  *
  * Owner: sr_live. Called by: the files of this folder.
  */

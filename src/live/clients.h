@@ -1,7 +1,8 @@
 #ifndef SR_CLIENTS_H
 #define SR_CLIENTS_H
 /*
- * clients: how many connections of each address are held (--hold-per-client). Connections of unix sockets count together.
+ * clients: how many connections of each address are held (--hold-per-client). Connections of unix sockets
+ * count together.
  *
  * Owner: sr_live.clients. Called by: hold.c.
  */

@@ -56,7 +56,10 @@ static unsigned cost(const sr_publication *p)
     return 1 + (unsigned)(p->bytes / SR_LIVE_DELIVERY);
 }
 
-/* The next `n` subscribers of the first channel, fewer if the publication is long. Returns how many are left of `n`. */
+/*
+ * The next `n` subscribers of the first channel, fewer if the publication is long. Returns how many are left
+ * of `n`.
+ */
 static unsigned deliver(sr_live *live, unsigned n)
 {
     sr_channel *c = busy_first(live);

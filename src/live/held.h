@@ -3,7 +3,10 @@
 /* held: what is kept of a held response. For hold.c and move.c, which own it in turn. */
 #include "live.h"
 
-/* What was published while the application was still sending its response: its client may have seen the first bytes of that. */
+/*
+ * What was published while the application was still sending its response: its client may have seen the first
+ * bytes of that.
+ */
 typedef struct sr_held_early {
     sr_buffer fields, body; /* of a stream: its bytes are the body */
     int status;

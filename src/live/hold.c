@@ -265,8 +265,8 @@ static const sr_subscriber_ops ops[] = {
 };
 
 /*
- * Whether the client may still read although it has ended its side: the kernel knows it of unix sockets. For TCP --half-closed says so,
- * but only for a response, which ends in time.
+ * Whether the client may still read although it has ended its side: the kernel knows it of unix sockets. For
+ * TCP --half-closed says so, but only for a response, which ends in time.
  */
 static bool reads(const sr_engine *e, const sr_conn *c)
 {

@@ -3,17 +3,20 @@
 /*
  * live: channels, who has subscribed to them, and what is published there (GRIP, --hold).
  *
- * A subscriber is a connection that an application has left with the edge: a response that goes on (hold.h), or a WebSocket. It
- * has subscribed to channels by name. What is published to a channel is given to its subscribers in the order of their
- * subscriptions, SR_LIVE_SLICE of all channels in a step of the loop, so that ten thousand of them hold nobody up. The publications of
- * one channel are delivered one after another. A publisher waits for none of them.
+ * A subscriber is a connection that an application has left with the edge: a response that goes on (hold.h),
+ * or a WebSocket. It has subscribed to channels by name. What is published to a channel is given to its
+ * subscribers in the order of their subscriptions, SR_LIVE_SLICE of all channels in a step of the loop, so
+ * that ten thousand of them hold nobody up. The publications of one channel are delivered one after another.
+ * A publisher waits for none of them.
  *
- * A channel is there while it has subscribers or publications, and for SR_LIVE_REMEMBERS afterwards if its last publication had an
- * id: an application that read its data before that publication, and subscribes after it, says so by prev-id, and is told. What a
- * subscriber says binds nobody else. After SR_LIVE_REMEMBERS it is believed even if it says another id, as what was published out of order
- * is not what the application has as its last; then the prev-id of the next publication has to be what it has said.
+ * A channel is there while it has subscribers or publications, and for SR_LIVE_REMEMBERS afterwards if its
+ * last publication had an id: an application that read its data before that publication, and subscribes after
+ * it, says so by prev-id, and is told. What a subscriber says binds nobody else. After SR_LIVE_REMEMBERS it
+ * is believed even if it says another id, as what was published out of order is not what the application has
+ * as its last; then the prev-id of the next publication has to be what it has said.
  *
- * Owner: the edge. One thread. Failure: without memory nobody subscribes, or a publication is dropped and counted.
+ * Owner: the edge. One thread. Failure: without memory nobody subscribes, or a publication is dropped and
+ * counted.
  */
 #include "../base/clock.h"
 #include "../base/list.h"
@@ -39,8 +42,8 @@ typedef struct sr_publication {
     sr_link link;      /* in sr_channel.publications */
     sr_link cursor;    /* in sr_channel.subscriptions, behind the last one that has it; alone: it waits */
     uint32_t sequence; /* those that have subscribed later do not get it */
-    uint32_t
-        told; /* subscribers that have arrived later had it from the old edge (recent.h); UINT32_MAX: none had */
+    /* subscribers that have arrived later had it from the old edge (recent.h); UINT32_MAX: none had */
+    uint32_t told;
     bool gap;          /* one before it did not come: its prev_id is not the id of the one before */
     sr_item_view item; /* points into: */
     size_t bytes;
@@ -62,7 +65,10 @@ typedef struct sr_subscriber_ops {
     bool (*pack)(sr_live *live, const sr_subscriber *s, sr_buffer *out);
     /* The other edge has it: it ends here without a word. NULL: nothing is to be done. */
     void (*passed)(sr_subscriber *s);
-    /* Whose client it is, for subscriptions that skip what he publishes. len 0: nobody has said it. NULL: never. */
+    /*
+     * Whose client it is, for subscriptions that skip what he publishes. len 0: nobody has said it. NULL:
+     * never.
+     */
     sr_bytes (*user)(const sr_subscriber *s);
 } sr_subscriber_ops;
 
@@ -72,7 +78,10 @@ typedef struct sr_subscription {
     sr_subscriber *subscriber;
     struct sr_subscription *next; /* of the subscriber */
     uint32_t since;               /* sr_live.sequence */
-    /* sr_channel_mark of the publication that it has seen last, as it says; 0: it has said nothing, or the next one has come */
+    /*
+     * sr_channel_mark of the publication that it has seen last, as it says; 0: it has said nothing, or the
+     * next one has come
+     */
     uint32_t expects : 30;
     bool ordered : 1;    /* a gap ends it */
     bool skips_self : 1; /* gets nothing of its user */
@@ -173,13 +182,16 @@ int sr_live_timeout(const sr_live *live);
 void sr_live_drain(sr_live *live);
 /* Another edge takes over: those leave that can't move, and nobody else comes that can't. */
 void sr_live_retire(sr_live *live);
-/* That edge takes over only these kinds, a bit for each sr_held_kind: the others leave, and nobody else comes of them. */
+/*
+ * That edge takes over only these kinds, a bit for each sr_held_kind: the others leave, and nobody else comes
+ * of them.
+ */
 void sr_live_yield(sr_live *live, uint32_t kinds);
 /* Whether what is held on this connection may move to another edge. */
 bool sr_live_moves(const sr_conn *c);
 /*
- * Bytes that a connection may have to send beside what its client is behind: one with several exchanges sends what came in a step of the
- * loop at the end of that. As much as sr_live_step delivers.
+ * Bytes that a connection may have to send beside what its client is behind: one with several exchanges sends
+ * what came in a step of the loop at the end of that. As much as sr_live_step delivers.
  */
 static inline size_t sr_live_unsent(const sr_conn *c)
 {

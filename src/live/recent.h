@@ -1,24 +1,30 @@
 #ifndef SR_RECENT_H
 #define SR_RECENT_H
 /*
- * recent: what was published of late, so that a subscriber which moves to another edge gets each publication exactly once.
+ * recent: what was published of late, so that a subscriber which moves to another edge gets each publication
+ * exactly once.
  *
- * A publisher gives an item to all edges, with the same number. Any of them may come to know it first, while connections are on their
- * way from the old edge to the new one. So the old edge tells, among the connections, which publications it has given to those
- * that follow. The new edge keeps its own publications for a while:
+ * A publisher gives an item to all edges, with the same number. Any of them may come to know it first, while
+ * connections are on their way from the old edge to the new one. So the old edge tells, among the
+ * connections, which publications it has given to those that follow. The new edge keeps its own publications
+ * for a while:
  *
- *   a connection arrives       it gets those that the old edge has not told so far
- *   a publication arrives      who arrived before the old edge told it gets it; who arrived after that has it already
+ *   a connection arrives       it gets those that the old edge has not told so far a publication arrives
+ *   who arrived before the old edge told it gets it; who arrived after that has it already
  *
- * Owner: sr_live. Kept for SR_RECENT_SECONDS after the edge has begun, and while connections come. Without memory, or beyond
- * SR_RECENT_BYTES, the oldest are forgotten, and a connection that arrives then may lack one.
+ * Owner: sr_live. Kept for SR_RECENT_SECONDS after the edge has begun, and while connections come. Without
+ * memory, or beyond SR_RECENT_BYTES, the oldest are forgotten, and a connection that arrives then may lack
+ * one.
  */
 #include "live.h"
 
 enum {
     SR_RECENT_SECONDS = 60,
     SR_RECENT_BYTES = 16 * 1024 * 1024,
-    /* that the old edge tells at most: as many as a step may bring, and what came while a publication was on its way */
+    /*
+     * that the old edge tells at most: as many as a step may bring, and what came while a publication was on
+     * its way
+     */
     SR_RECENT_NUMBERS = 32768,
 };
 

@@ -18,8 +18,8 @@ void sr_timer_set(sr_live *live, sr_subscriber *s, uint32_t seconds)
 }
 
 /*
- * One step looks at a part of the seconds that have passed. What is due in a later turn of the wheel goes back to its list, which
- * is gone through as far as it was when the second came.
+ * One step looks at a part of the seconds that have passed. What is due in a later turn of the wheel goes
+ * back to its list, which is gone through as far as it was when the second came.
  */
 void sr_timers_step(sr_live *live)
 {

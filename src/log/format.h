@@ -112,8 +112,9 @@ typedef struct sr_logoutcome {
 } sr_logoutcome;
 
 /*
- * All three append, and return false for lack of memory, with what they append to as it was. Pieces can be read only by
- * the program that wrote them. Their size is that of the line without the late items. Lines end with "\n".
+ * All three append, and return false for lack of memory, with what they append to as it was. Pieces can be
+ * read only by the program that wrote them. Their size is that of the line without the late items. Lines end
+ * with "\n".
  */
 bool sr_logformat_early(sr_logformat *f, const sr_logsource *source, sr_buffer *pieces);
 bool sr_logformat_late(const sr_logformat *f, sr_bytes pieces, const sr_logoutcome *outcome, sr_buffer *out);

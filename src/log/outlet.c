@@ -270,7 +270,10 @@ int sr_outlet_write(sr_outlet *o, int fd, const char *at, size_t len)
     sr_nosignal mask;
     turn t = {.to = o, .shared = shared_of(o, &st)};
     int64_t until = sr_clock_monotonic() + (o->patience_ns ? o->patience_ns : ALL_NS);
-    /* a short line might fit into the last page of a pipe: the reader has come back when poll(2) says so, not before */
+    /*
+     * a short line might fit into the last page of a pipe: the reader has come back when poll(2) says so, not
+     * before
+     */
     bool begun = !(is_stalled(&t) && !ready(fd, 0)) && turn_begin(&t, until);
     if (!begun || (is_stalled(&t) && !ready(fd, 0))) { /* it has stalled while another process wrote */
         if (begun)

@@ -65,8 +65,8 @@ int64_t sr_sink_due(const sr_sink *s); /* monotonic ns of the next flush; 0: not
 void sr_sink_replace(sr_sink *s, int fd);
 
 /*
- * Like write, of at most PIPE_BUF bytes, but never waits, even if fd blocks: what poll reports as writable takes them. For a
- * line that belongs to no sink. -1 with errno; EAGAIN: it is full.
+ * Like write, of at most PIPE_BUF bytes, but never waits, even if fd blocks: what poll reports as writable
+ * takes them. For a line that belongs to no sink. -1 with errno; EAGAIN: it is full.
  */
 ssize_t sr_sink_write(int fd, const char *at, size_t len);
 

@@ -7,9 +7,9 @@
  * also with E or O before it, which change nothing; N is the fraction of the second in 9 digits, 3N and 6N in
  * so many, once in a format; :z is +hh:mm.
  *
- * Owner: the struct that embeds it; sr_logtime_free returns its memory. The format belongs to the caller. Thread: one
- * at a time. Reads no clock; the zone is TZ of the environment, or that of the system, and is looked at once
- * a second.
+ * Owner: the struct that embeds it; sr_logtime_free returns its memory. The format belongs to the caller.
+ * Thread: one at a time. Reads no clock; the zone is TZ of the environment, or that of the system, and is
+ * looked at once a second.
  */
 #include "../base/buffer.h"
 

@@ -1,9 +1,10 @@
 #ifndef SR_LOGVALUES_H
 #define SR_LOGVALUES_H
 /*
- * values: what a log line says of a request, out of one struct. Of a complete request the values equal those of
- * the %env that the application gets (xs/env.c, xs/forwarded.c), so that a line is the same wherever it is
- * made, as long as the application has not changed its %env. Of a refused one they are what the client has sent.
+ * values: what a log line says of a request, out of one struct. Of a complete request the values equal those
+ * of the %env that the application gets (xs/env.c, xs/forwarded.c), so that a line is the same wherever it is
+ * made, as long as the application has not changed its %env. Of a refused one they are what the client has
+ * sent.
  *
  * Owner: everything it points to is the caller's; sr_logvalues_free frees the scratch. Thread: one at a
  * time. No I/O.

@@ -1,8 +1,9 @@
 #ifndef SR_BENEATH_H
 #define SR_BENEATH_H
 /*
- * beneath: opens files below a folder, and nothing else: openat2(2) with RESOLVE_BENEATH. Where that is missing (before Linux 5.6)
- * or not allowed (old seccomp filters answer EPERM), a path is walked name by name, and no symbolic link is followed.
+ * beneath: opens files below a folder, and nothing else: openat2(2) with RESOLVE_BENEATH. Where that is
+ * missing (before Linux 5.6) or not allowed (old seccomp filters answer EPERM), a path is walked name by
+ * name, and no symbolic link is followed.
  *
  * Any thread.
  */
@@ -14,13 +15,16 @@ typedef enum sr_links {
     SR_LINKS_ALL,     /* all but the magic ones of /proc */
 } sr_links;
 
-/* Opens a folder to open files below it, close-on-exec. -1 with errno; EACCES: this process may not look into it. */
+/*
+ * Opens a folder to open files below it, close-on-exec. -1 with errno; EACCES: this process may not look into
+ * it.
+ */
 int sr_beneath_folder(const char *path);
 
 /*
- * Opens a file to read it, close-on-exec. `path` has no slash at its ends, no empty name, and neither "." nor "..". Does not wait: a
- * FIFO without a writer is opened at once. Whether it is a regular file is up to the caller to ask (fstat). -1 with errno: ELOOP or
- * EXDEV for a link that is not followed.
+ * Opens a file to read it, close-on-exec. `path` has no slash at its ends, no empty name, and neither "." nor
+ * "..". Does not wait: a FIFO without a writer is opened at once. Whether it is a regular file is up to the
+ * caller to ask (fstat). -1 with errno: ELOOP or EXDEV for a link that is not followed.
  */
 int sr_beneath_open(int folder, const char *path, sr_links links);
 

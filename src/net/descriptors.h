@@ -35,14 +35,16 @@ int sr_descriptors_failed(int fd);
 int sr_descriptors_above(int fd);
 
 /*
- * Returns a copy of `fd` with a high number, and closes `fd`; or `fd` itself, if there is none. What an application opens gets the lowest
- * number that is free: so when it closes all descriptors, and then opens files, the server writes to none of them. Any thread.
+ * Returns a copy of `fd` with a high number, and closes `fd`; or `fd` itself, if there is none. What an
+ * application opens gets the lowest number that is free: so when it closes all descriptors, and then opens
+ * files, the server writes to none of them. Any thread.
  */
 int sr_descriptors_high(int fd);
 
 /*
- * A number for what a descriptor stands for, to find out whether it still does: an application may have closed it, and got its number for
- * something else. 0: it is closed. Two of eventfd and the like have the same.
+ * A number for what a descriptor stands for, to find out whether it still does: an application may have
+ * closed it, and got its number for something else. 0: it is closed. Two of eventfd and the like have the
+ * same.
  */
 uint64_t sr_descriptors_what(int fd);
 

@@ -5,7 +5,10 @@
 
 #include <stdbool.h>
 
-/* As poll(2) has it on Linux and FreeBSD: the peer has ended its side. SR_NO_POLLRDHUP: as if it had not, for tests. */
+/*
+ * As poll(2) has it on Linux and FreeBSD: the peer has ended its side. SR_NO_POLLRDHUP: as if it had not, for
+ * tests.
+ */
 #if defined POLLRDHUP && !defined SR_NO_POLLRDHUP
 #define SR_HANGUP_BY_POLL true
 #else

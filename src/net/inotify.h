@@ -1,6 +1,9 @@
 #ifndef SR_INOTIFY_H
 #define SR_INOTIFY_H
-/* inotify: hears of changes in folders (inotify(7)). Failure: -1 with errno, ENOSYS where the system has nothing of the kind. */
+/*
+ * inotify: hears of changes in folders (inotify(7)). Failure: -1 with errno, ENOSYS where the system has
+ * nothing of the kind.
+ */
 #include <stdint.h>
 
 /* A descriptor above 2, close-on-exec, whose reads do not block. */

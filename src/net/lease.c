@@ -22,7 +22,10 @@ bool sr_lease_needed(int fd)
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY || fstat(fd, &st) != 0)
         return true;
-    /* with an access control list the bits of the group are what the list allows anybody but the owner at most */
+    /*
+     * with an access control list the bits of the group are what the list allows anybody but the owner at
+     * most
+     */
     return self == 0 || st.st_uid == self || st.st_mode & (S_IWOTH | S_IWGRP);
 }
 

@@ -71,8 +71,9 @@ static int64_t look(void)
 }
 
 /*
- * Those whose other end was closed are of no use. Asked again, as a number that was polled without the lock may be another pipe now, and
- * by POLLOUT: poll(2) of macOS says nothing about a descriptor of which it is asked nothing.
+ * Those whose other end was closed are of no use. Asked again, as a number that was polled without the lock
+ * may be another pipe now, and by POLLOUT: poll(2) of macOS says nothing about a descriptor of which it is
+ * asked nothing.
  */
 static void drop_closed(void)
 {

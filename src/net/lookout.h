@@ -1,14 +1,18 @@
 #ifndef SR_LOOKOUT_H
 #define SR_LOOKOUT_H
 /*
- * lookout: a thread of this process that looks at clocks and processes, for systems without a descriptor of either (timerfd, pidfd). Only in
- * portable builds (SR_PORTABLE). It notices the end of a process up to 10 ms late. Any thread; a child that was forked has none of these.
+ * lookout: a thread of this process that looks at clocks and processes, for systems without a descriptor of
+ * either (timerfd, pidfd). Only in portable builds (SR_PORTABLE). It notices the end of a process up to 10 ms
+ * late. Any thread; a child that was forked has none of these.
  */
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A descriptor above 2, close-on-exec, which the caller closes, and which becomes readable when the process ends. -1 with errno. */
+/*
+ * A descriptor above 2, close-on-exec, which the caller closes, and which becomes readable when the process
+ * ends. -1 with errno.
+ */
 int sr_lookout_process(pid_t pid);
 
 /* Whether the process has ended: a look now. */

@@ -1,7 +1,8 @@
 #ifndef SR_LOOP_H
 #define SR_LOOP_H
 /*
- * loop: an epoll instance, level-triggered unless the events say EPOLLET, and the events that it has reported.
+ * loop: an epoll instance, level-triggered unless the events say EPOLLET, and the events that it has
+ * reported.
  * Owner: the caller. Failure: errno.
  */
 #include <stddef.h>
@@ -54,7 +55,9 @@ int sr_loop_add(sr_loop *l, sr_source *s, uint32_t events);
 int sr_loop_change(sr_loop *l, sr_source *s, uint32_t events);
 int sr_loop_remove(sr_loop *l, sr_source *s); /* its events in the batch are dropped too: it may be freed */
 
-/* Waits for a batch of events. Returns how many there are; 0: none came in this time, or a signal came first. */
+/*
+ * Waits for a batch of events. Returns how many there are; 0: none came in this time, or a signal came first.
+ */
 int sr_loop_wait(sr_loop *l, int timeout_ms);
 
 /* The next event of the batch; NULL: there is none left. */

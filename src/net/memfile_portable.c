@@ -29,7 +29,10 @@ static int new_in(const char *folder, const char *name)
     return sr_descriptors_above(fd);
 }
 
-/* Zeros are written, so that they are there: a page for which there is no room ends the process that touches it, by SIGBUS */
+/*
+ * Zeros are written, so that they are there: a page for which there is no room ends the process that touches
+ * it, by SIGBUS
+ */
 static int put(int fd, const struct iovec *iov, int n, size_t zeros)
 {
     static const char chunk[CHUNK];

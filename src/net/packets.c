@@ -23,7 +23,9 @@ ssize_t sr_packets_receive(int end, void *at, size_t len, int *fds, int *n_fds)
     do {
         *n_fds = room;
         n = sr_passing_receive(end, at, len, fds, n_fds, NULL, 0);
-        /* ECONNRESET, once: the other end was closed and had not read all. What it had written is still there */
+        /*
+         * ECONNRESET, once: the other end was closed and had not read all. What it had written is still there
+         */
     } while (n < 0 && errno == ECONNRESET);
     return n;
 }

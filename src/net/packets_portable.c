@@ -49,7 +49,10 @@ static void lost(int end)
     errno = EPIPE;
 }
 
-/* Whether all of it can be sent at once. Where the kernel knows low-water marks of unix sockets, it sends all or nothing from now on. */
+/*
+ * Whether all of it can be sent at once. Where the kernel knows low-water marks of unix sockets, it sends all
+ * or nothing from now on.
+ */
 static bool has_room(int end, size_t bytes)
 {
 #ifdef __linux__
@@ -119,7 +122,10 @@ static int is_whole(int end)
     return -1;
 }
 
-/* The bytes of a message that has begun; those for which there is no room are lost. False: the line has ended before. */
+/*
+ * The bytes of a message that has begun; those for which there is no room are lost. False: the line has ended
+ * before.
+ */
 static bool receive_rest(int end, char *at, size_t room, size_t len)
 {
     for (size_t got = 0; got < len;) {

@@ -63,7 +63,10 @@ ssize_t sr_passing_send(int socket, const void *at, size_t len, const int *fds, 
     return n;
 }
 
-/* Moves the descriptors of a control message to `fds`. Once one cannot be moved above 2, those after it are closed. */
+/*
+ * Moves the descriptors of a control message to `fds`. Once one cannot be moved above 2, those after it are
+ * closed.
+ */
 static int take(const struct cmsghdr *h, int *fds, int n, int room)
 {
     size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);

@@ -1,7 +1,8 @@
 #ifndef SR_SELF_H
 #define SR_SELF_H
 /*
- * self: what a process says to the kernel about itself (prctl(2)). Where a system has nothing of the kind, these do nothing. Any thread.
+ * self: what a process says to the kernel about itself (prctl(2)). Where a system has nothing of the kind,
+ * these do nothing. Any thread.
  */
 #include <stdbool.h>
 
@@ -14,7 +15,10 @@ void sr_self_readable(bool readable);
 /* Whether the kernel refuses sr_self_name, as a filter of system calls may say: errno, or 0. */
 int sr_self_nameless(void);
 
-/* From now on children of children that have lost their parent are this process's. False: they are not, init adopts them. */
+/*
+ * From now on children of children that have lost their parent are this process's. False: they are not, init
+ * adopts them.
+ */
 bool sr_self_adopt(void);
 
 /* Whether the kernel kills this process when its parent ends. */

@@ -1,7 +1,8 @@
 #ifndef SR_SIGNALFD_H
 #define SR_SIGNALFD_H
 /*
- * signalfd: signals as events of a loop (signalfd(2)). Owner: the process, once. The caller closes the descriptor at its end.
+ * signalfd: signals as events of a loop (signalfd(2)). Owner: the process, once. The caller closes the
+ * descriptor at its end.
  */
 #include <stdbool.h>
 #include <stddef.h>

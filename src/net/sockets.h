@@ -5,7 +5,10 @@
  */
 #include <sys/socket.h>
 
-/* Flags that not all systems have. For the first, what is sent may be in more packets; for the second, sockets have SO_NOSIGPIPE. */
+/*
+ * Flags that not all systems have. For the first, what is sent may be in more packets; for the second,
+ * sockets have SO_NOSIGPIPE.
+ */
 #ifndef MSG_MORE
 #define MSG_MORE 0
 #endif
@@ -26,8 +29,9 @@ int sr_sockets_pair(int type, int fds[2]);
 int sr_sockets_pipe(int fds[2]);
 
 /*
- * From now on the socket is reported as readable once it has this many bytes, or its end: for one that was looked at and not read,
- * which a loop that knows no EPOLLET would report at once again. Does nothing on Linux.
+ * From now on the socket is reported as readable once it has this many bytes, or its end: for one that was
+ * looked at and not read, which a loop that knows no EPOLLET would report at once again. Does nothing on
+ * Linux.
  */
 void sr_sockets_readable_at(int fd, size_t bytes);
 

@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifdef SR_PORTABLE /* neither is on all systems: a name that lives for an instant, and a folder that can be read */
+/* neither is on all systems: a name that lives for an instant, and a folder that can be read */
+#ifdef SR_PORTABLE
 #undef O_PATH
 #undef O_TMPFILE
 #define O_PATH O_RDONLY

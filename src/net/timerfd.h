@@ -1,7 +1,8 @@
 #ifndef SR_TIMERFD_H
 #define SR_TIMERFD_H
 /*
- * timerfd: a descriptor that becomes readable at a time of the monotonic clock (timerfd_create(2)). One thread. The caller closes it.
+ * timerfd: a descriptor that becomes readable at a time of the monotonic clock (timerfd_create(2)). One
+ * thread. The caller closes it.
  */
 #include <stdint.h>
 

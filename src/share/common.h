@@ -1,8 +1,8 @@
 #ifndef SR_COMMON_H
 #define SR_COMMON_H
 /*
- * common: what the edges of one server tell each other, for the limits that hold for all of them together, and by what the
- * supervisor sees whether they go on (lib/Sirius/Edge/Pulse.pm).
+ * common: what the edges of one server tell each other, for the limits that hold for all of them together,
+ * and by what the supervisor sees whether they go on (lib/Sirius/Edge/Pulse.pm).
  *
  * Memory: shared by the edges only, and made by the supervisor; no worker can write it. A row is written by
  * the edge whose number it has, except `shed`. When an edge has ended, the supervisor clears its row. Order:

@@ -78,7 +78,10 @@ typedef enum sr_failure {
     SR_FAILURES,
 } sr_failure;
 
-/* What a client of HTTP/2 does too often, so that its connection ends; of STREAMS only the request is refused (src/h2/flood.h). */
+/*
+ * What a client of HTTP/2 does too often, so that its connection ends; of STREAMS only the request is refused
+ * (src/h2/flood.h).
+ */
 typedef enum sr_flood {
     SR_FLOOD_RESETS,       /* it cancels requests */
     SR_FLOOD_ERRORS,       /* it makes errors for which the server resets streams */

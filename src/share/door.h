@@ -11,9 +11,10 @@
  *
  * Any process of the machine can connect. The edge turns away who does not say the key of the server at once
  * (sleepers.h), which only its own processes have in memory. The user is not asked for: an application may
- * become another one after its worker was forked, and has to find the next edge all the same. The kernel tells who has sent a note, so that no
- * process can speak for another, and a child that the application has forked is recognised. The edge notices
- * the end of a worker by a pidfd, even if another process holds the line open.
+ * become another one after its worker was forked, and has to find the next edge all the same. The kernel
+ * tells who has sent a note, so that no process can speak for another, and a child that the application has
+ * forked is recognised. The edge notices the end of a worker by a pidfd, even if another process holds the
+ * line open.
  *
  * The supervisor has a line of its own to each edge. What comes there is trusted.
  *
@@ -47,8 +48,11 @@ typedef enum sr_message_kind {
     SR_MESSAGE_RETIRE, /* another edge takes over: pass connections on by this socket */
     SR_MESSAGE_LEGACY, /* take connections over: they come by this socket */
     SR_MESSAGE_ERRORS, /* the error log was opened anew: use this as STDERR */
-    SR_MESSAGE_KEYS, /* to an edge: keys come by this socket; to the keeper: send them there; of the keeper to an
-                          edge: `bytes` bytes in this file are a set of keys (transport/keyset.h) */
+    /*
+     * to an edge: keys come by this socket; to the keeper: send them there; of the keeper to an edge: `bytes`
+     * bytes in this file are a set of keys (transport/keyset.h)
+     */
+    SR_MESSAGE_KEYS,
     SR_MESSAGE_PUBLISH,  /* this file is an item (item.h) */
     SR_MESSAGE_CHANNELS, /* to this file goes which channels there are (edge/census.h) */
 } sr_message_kind;

@@ -1,11 +1,12 @@
 #ifndef SR_EXCEPTIONS_H
 #define SR_EXCEPTIONS_H
 /*
- * exceptions: what the application has died of lately, by kind, in a table for each worker's row of the scoreboard. The next worker that
- * has the row goes on with it; readers add up the tables of all.
+ * exceptions: what the application has died of lately, by kind, in a table for each worker's row of the
+ * scoreboard. The next worker that has the row goes on with it; readers add up the tables of all.
  *
- * Exceptions are of one kind if their first lines are the same without addresses, numbers and ids (sr_exception_text). A table has
- * SR_EXCEPTIONS_MAX kinds: a new one takes the place of that which has not occurred for the longest time, whose count goes to `other`.
+ * Exceptions are of one kind if their first lines are the same without addresses, numbers and ids
+ * (sr_exception_text). A table has SR_EXCEPTIONS_MAX kinds: a new one takes the place of that which has not
+ * occurred for the longest time, whose count goes to `other`.
  *
  * Writer: one at a time, the worker. Reader: any process. A kind is under a sequence lock.
  * Trust: workers can write all of it. Readers check lengths, and show only what is no control character.
@@ -37,13 +38,17 @@ typedef struct sr_exceptions {
 } sr_exceptions;
 
 /*
- * The text of a kind: the first line that is not empty, without control characters. Addresses become "0x...", numbers and ids "N", but the
- * place at the end, " at FILE line 42", stays. "[...]" in front, as loggers write time and process, are left out. Cuts whole
- * characters of UTF-8. Returns the length; 0: there is nothing.
+ * The text of a kind: the first line that is not empty, without control characters. Addresses become "0x...",
+ * numbers and ids "N", but the place at the end, " at FILE line 42", stays. "[...]" in front, as loggers
+ * write time and process, are left out. Cuts whole characters of UTF-8. Returns the length; 0: there is
+ * nothing.
  */
 size_t sr_exception_text(sr_bytes raw, char out[SR_EXCEPTION_MAX]);
 
-/* In the worker: it has occurred at `now`, seconds since 1970, in a request for `path`, as that came; len 0: in none. */
+/*
+ * In the worker: it has occurred at `now`, seconds since 1970, in a request for `path`, as that came; len 0:
+ * in none.
+ */
 void sr_exceptions_add(sr_exceptions *all, sr_bytes raw, sr_bytes path, int64_t now);
 
 /* The sum of a kind over workers. */

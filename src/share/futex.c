@@ -8,7 +8,10 @@
 #define FIRST_NS (SR_MILLISECOND / 20)
 #define LONG_NS (10 * SR_MILLISECOND)
 
-/* How long to sleep after `slept`: a worker that was busy just now is looked for soon, an idle one needs no processor. */
+/*
+ * How long to sleep after `slept`: a worker that was busy just now is looked for soon, an idle one needs no
+ * processor.
+ */
 static int64_t pause_of(int64_t slept)
 {
     return slept < SR_MILLISECOND ? FIRST_NS : slept < SR_SECOND / 4 ? SR_MILLISECOND : LONG_NS;

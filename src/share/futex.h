@@ -13,7 +13,10 @@
 #include <unistd.h>
 
 #ifdef SR_PORTABLE
-/* As below, but the sleeper itself looks at the word: after 50 us at first, each millisecond then, and each 10 ms when it has slept for a quarter of a second. */
+/*
+ * As below, but the sleeper itself looks at the word: after 50 us at first, each millisecond then, and each
+ * 10 ms when it has slept for a quarter of a second.
+ */
 bool sr_futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t ns);
 
 static inline void sr_futex_wake(_Atomic uint32_t *word)
@@ -25,8 +28,8 @@ static inline void sr_futex_wake(_Atomic uint32_t *word)
 #include <sys/syscall.h>
 
 /*
- * Sleeps while *word is `value`, for at most ns; below 0: for ever. Returns early when woken, or at a signal. False: all of that
- * time has passed.
+ * Sleeps while *word is `value`, for at most ns; below 0: for ever. Returns early when woken, or at a signal.
+ * False: all of that time has passed.
  */
 static inline bool sr_futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t ns)
 {

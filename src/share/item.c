@@ -19,7 +19,10 @@ static bool is_one_of(unsigned has, unsigned bits)
     return (has & (has - 1)) == 0;
 }
 
-/* Codes that a server may send in a close frame (RFC 6455 7.4 and its registry): 1005, 1006 and 1015 stand for a frame without. */
+/*
+ * Codes that a server may send in a close frame (RFC 6455 7.4 and its registry): 1005, 1006 and 1015 stand
+ * for a frame without.
+ */
 static bool is_close_code(uint16_t code)
 {
     return (code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006) ||

@@ -1,13 +1,13 @@
 #ifndef SR_ITEM_H
 #define SR_ITEM_H
 /*
- * item: what is published to a channel, in one run of bytes: a struct, then its texts without a gap. Perl makes it
- * (lib/Sirius/Channel/Item.pm), and edges read it. Its parts are those of an item of GRIP: http-stream, http-response, ws-message.
+ * item: what is published to a channel, in one run of bytes: a struct, then its texts without a gap. Perl
+ * makes it (lib/Sirius/Channel/Item.pm), and edges read it. Its parts are those of an item of GRIP:
+ * http-stream, http-response, ws-message.
  *
  * It comes in records of a ring (reply.h), or in a file that the supervisor passes on (door.h).
- * Trust: none. sr_item_read checks all of it, except that a TEXT is UTF-8: a client that gets another one closes its
- * connection, to which the application could do the same otherwise.
- * Pure functions; any thread.
+ * Trust: none. sr_item_read checks all of it, except that a TEXT is UTF-8: a client that gets another one
+ * closes its connection, to which the application could do the same otherwise. Pure functions; any thread.
  */
 #include "../base/bytes.h"
 

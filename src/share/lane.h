@@ -1,10 +1,12 @@
 #ifndef SR_LANE_H
 #define SR_LANE_H
 /*
- * lane: what processes share about the lanes of --lane: edges about places, in sr_common, and an edge with those who look at
- * it, in the scoreboard. An edge knows a lane of another by `key`, since their numbers differ while a reload changes --lane.
+ * lane: what processes share about the lanes of --lane: edges about places, in sr_common, and an edge with
+ * those who look at it, in the scoreboard. An edge knows a lane of another by `key`, since their numbers
+ * differ while a reload changes --lane.
  *
- * Writer: one edge. When it has ended, the supervisor clears what is now, so the places of an edge that was killed are free.
+ * Writer: one edge. When it has ended, the supervisor clears what is now, so the places of an edge that was
+ * killed are free.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -17,8 +19,8 @@ enum {
 /* For the other edges. Order: sequentially consistent, see src/edge/lanes.c. */
 typedef struct sr_lane_share {
     _Atomic uint64_t key; /* of its text; 0: there is no such lane */
-    _Atomic uint64_t
-        running; /* places that this edge has: requests in the queue, with workers, or about to be put there */
+    /* places that this edge has: requests in the queue, with workers, or about to be put there */
+    _Atomic uint64_t running;
     _Atomic uint64_t waiting; /* requests that wait for a place */
     _Atomic int64_t first;    /* monotonic ns at which the first of them was complete; 0: none waits */
     _Atomic uint64_t taken;   /* requests that have got a place */

@@ -1,9 +1,9 @@
 #ifndef SR_LAYOUT_H
 #define SR_LAYOUT_H
 /*
- * layout: how this build lays out what processes share, as a text that can be passed on and compared. When another version is
- * installed over the one that runs, programs of both may be started: the process that starts the edge tells its layouts, and the edge
- * ends with a line if they are not its own.
+ * layout: how this build lays out what processes share, as a text that can be passed on and compared. When
+ * another version is installed over the one that runs, programs of both may be started: the process that
+ * starts the edge tells its layouts, and the edge ends with a line if they are not its own.
  *
  * Pure functions.
  */

@@ -1,9 +1,10 @@
 #ifndef SR_LOBBY_H
 #define SR_LOBBY_H
 /*
- * lobby: the name of the listening socket of an edge, and who is at the other end of a line: what door.c needs of the system. Linux has
- * names without a file (unix(7), autobind), and says who has sent a message. Elsewhere the name is that of a file in /tmp, which
- * sr_lobby_remove removes, and the sender itself says who it is.
+ * lobby: the name of the listening socket of an edge, and who is at the other end of a line: what door.c
+ * needs of the system. Linux has names without a file (unix(7), autobind), and says who has sent a message.
+ * Elsewhere the name is that of a file in /tmp, which sr_lobby_remove removes, and the sender itself says who
+ * it is.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,8 +19,8 @@
 #endif
 
 /*
- * Messages stay apart. macOS has no such sockets: there a note is never taken in part, as it is smaller than what must be free before
- * a unix socket is written to (SO_SNDLOWAT).
+ * Messages stay apart. macOS has no such sockets: there a note is never taken in part, as it is smaller than
+ * what must be free before a unix socket is written to (SO_SNDLOWAT).
  */
 #ifdef __APPLE__
 #define SR_LOBBY_TYPE SOCK_STREAM

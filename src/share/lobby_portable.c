@@ -19,7 +19,10 @@
 
 enum { SWEPT_MAX = 64, YOUNG = 60 /* s */ };
 
-/* Not TMPDIR, which an application may change. In /tmp nobody but its owner can put another file in the place of one. */
+/*
+ * Not TMPDIR, which an application may change. In /tmp nobody but its owner can put another file in the place
+ * of one.
+ */
 static const char before[] = "/tmp/sirius-", after[] = ".lobby";
 
 static void path_of(uint64_t name, char *path, size_t cap)
@@ -27,7 +30,10 @@ static void path_of(uint64_t name, char *path, size_t cap)
     snprintf(path, cap, "%s%016llx%s", before, (unsigned long long)name, after);
 }
 
-/* Removes the names of servers that were killed, where nobody listens any more. A young one may be about to be listened at. */
+/*
+ * Removes the names of servers that were killed, where nobody listens any more. A young one may be about to
+ * be listened at.
+ */
 static void sweep(void)
 {
     DIR *folder = opendir("/tmp");

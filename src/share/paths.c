@@ -24,7 +24,10 @@ static uint64_t hash_of(uint64_t seed, const char *text, size_t len)
     return sr_fnv(seed ^ SR_FNV_START, text, len) | 1;
 }
 
-/* The paths beside this one: of "/article/title" and "/article/title/\*" it is "/article/\*". Returns its length; 0: there is none but all. `out` may be `text`. */
+/*
+ * The paths beside this one: of "/article/title" and "/article/title/\*" it is "/article/\*". Returns its
+ * length; 0: there is none but all. `out` may be `text`.
+ */
 static size_t beside(const char *text, size_t len, char out[SR_FOLD_MAX])
 {
     if (len > 2 && memcmp(text + len - 2, "/*", 2) == 0)
@@ -217,7 +220,10 @@ static size_t wider(const sr_path_index *index, size_t i)
     return SR_PATHS_MAX;
 }
 
-/* Where the calls count of a path that no row stands for: in the nearest row of what is beside it that stands for that, or in `other`. */
+/*
+ * Where the calls count of a path that no row stands for: in the nearest row of what is beside it that stands
+ * for that, or in `other`.
+ */
 static sr_path_row *home(const sr_path_index *index, size_t i)
 {
     char text[SR_FOLD_MAX];
@@ -253,8 +259,8 @@ static sr_path_row *twin(const sr_path_index *index, size_t i)
 }
 
 /*
- * The path leaves the row, and what it has counted goes where it is shown. If the row of another edge is taken over at this instant, that gets
- * it under its new path: nothing is lost.
+ * The path leaves the row, and what it has counted goes where it is shown. If the row of another edge is
+ * taken over at this instant, that gets it under its new path: nothing is lost.
  */
 static void leave(sr_path_index *index, size_t i)
 {
@@ -274,8 +280,8 @@ static void leave(sr_path_index *index, size_t i)
 }
 
 /*
- * The row stands for what is beside its path from now on, unless another row does. It counts as new, or it would be taken over before it
- * gets anything.
+ * The row stands for what is beside its path from now on, unless another row does. It counts as new, or it
+ * would be taken over before it gets anything.
  */
 static bool widen(sr_path_index *index, size_t i)
 {
@@ -397,7 +403,10 @@ static size_t sum_of(const sr_path_sum *all, size_t n, const char *text, size_t 
     return i;
 }
 
-/* The time of a row that does not stand for its path is that of those beside it, if a row stands for these. All else was counted there. */
+/*
+ * The time of a row that does not stand for its path is that of those beside it, if a row stands for these.
+ * All else was counted there.
+ */
 static void add_uncertain(sr_path_sum *all, size_t n, const sr_path_sum *row, sr_path_sum *other)
 {
     char text[SR_FOLD_MAX];

@@ -5,8 +5,8 @@
  *
  * The edge makes two pieces of shared memory:
  *
- *   requests   read-only for workers (F_SEAL_FUTURE_WRITE): `put`, the number of the next request; a ring that
- *              tells in which slot each number lies; and the slots
+ *   requests   read-only for workers (F_SEAL_FUTURE_WRITE): `put`, the number of the next request; a ring
+ *              that tells in which slot each number lies; and the slots
  *   replies    writable: a claim for each slot, and words by which workers and edge wake each other
  *
  * Besides, each worker has a ring of its own for what it replies (ring.h).
@@ -18,8 +18,8 @@
  * client is gone or its time in the queue is over.
  *
  * `head` is where workers start to look. It is a hint. If it is before the first request that waits, that
- * costs a step; if it is after that one, the edge corrects it (sr_queue_mend, each millisecond while something
- * waits).
+ * costs a step; if it is after that one, the edge corrects it (sr_queue_mend, each millisecond while
+ * something waits).
  *
  * Trust: any worker can write claims. A claim is believed only until a worker has spoken about the request
  * (src/edge/mend.c repairs the rest): if its owner does not begin, the edge takes the claim back after a
@@ -30,14 +30,14 @@
  * A slot is free again when the worker says that it is done with the request, or is dead.
  *
  * The edge may change its mind about a request that a worker has begun with: its client is gone, or it takes
- * too long. It says so in the slot, in one word with the number of the request, so that a worker that looks too
- * late does not take the word about the next request in that slot for its own. The word has two bits, and they
- * mean different things (sr_gone). CLIENT is final: the edge has given up the exchange, and throws away all that
- * still comes. A worker may then stop sending, and any worker that has left out a byte ends its reply with CUT,
- * never with END. LATE is a question: the edge is about to have the worker killed, reads its ring once more, and
- * takes LATE back if that shows that the worker goes on. It says nothing about the reply, all of which still
- * counts; a worker only looks at it after END, where it decides whether to take another request. Either the edge
- * finds that END, or the worker sees LATE.
+ * too long. It says so in the slot, in one word with the number of the request, so that a worker that looks
+ * too late does not take the word about the next request in that slot for its own. The word has two bits, and
+ * they mean different things (sr_gone). CLIENT is final: the edge has given up the exchange, and throws away
+ * all that still comes. A worker may then stop sending, and any worker that has left out a byte ends its
+ * reply with CUT, never with END. LATE is a question: the edge is about to have the worker killed, reads its
+ * ring once more, and takes LATE back if that shows that the worker goes on. It says nothing about the reply,
+ * all of which still counts; a worker only looks at it after END, where it decides whether to take another
+ * request. Either the edge finds that END, or the worker sees LATE.
  *
  * Limits: a number has 48 bits, which lasts 9 years at a million requests a second; an edge is replaced
  * before.
@@ -64,8 +64,8 @@ typedef struct sr_slot {
     /* read by workers before they have the request, or when the edge has given it to another one already */
     _Atomic uint64_t number;
     _Atomic int64_t ready_at; /* monotonic ns at which it was complete */
-    _Atomic int64_t
-        placed_at; /* the time that counts when workers compare it with those of other edges: the same, or later */
+    /* the time that counts when workers compare it with those of other edges: the same, or later */
+    _Atomic int64_t placed_at;
     _Atomic uint32_t files; /* SR_FILE_ bits: descriptors that the worker has to ask for */
 
     /* read by the worker that has begun with it */
@@ -126,8 +126,8 @@ typedef struct sr_replies {
 } sr_replies;
 
 /*
- * The first part is counted up when something here, in ring.h, reply.h, item.h, door.h or sleepers.h moves or changes its meaning; the second
- * changes by itself with most sizes.
+ * The first part is counted up when something here, in ring.h, reply.h, item.h, door.h or sleepers.h moves or
+ * changes its meaning; the second changes by itself with most sizes.
  */
 enum {
     SR_QUEUE_SIZES =
@@ -191,7 +191,9 @@ void sr_queue_grant(sr_queue *q, uint32_t index, uint64_t number, uint32_t row);
 
 bool sr_queue_waits(const sr_queue *q, uint32_t index, uint64_t number); /* nobody has it */
 
-/* A request that waits does not count as waiting: a worker had it, and its claim says now that nobody has it. */
+/*
+ * A request that waits does not count as waiting: a worker had it, and its claim says now that nobody has it.
+ */
 bool sr_queue_hidden(const sr_queue *q, uint64_t number);
 
 uint64_t sr_queue_waiting(sr_queue *q); /* how many wait. Moves `first` */
@@ -239,7 +241,9 @@ sr_claim_result sr_consumer_begin(sr_consumer *c, uint32_t index, uint64_t numbe
  */
 bool sr_consumer_forgo(sr_consumer *c, uint32_t index, uint64_t number);
 
-/* What trusted proxies have said of the request, for one whose `forwarded` is set. `base`: where its head is. */
+/*
+ * What trusted proxies have said of the request, for one whose `forwarded` is set. `base`: where its head is.
+ */
 static inline sr_forwarded sr_slot_forwarded(const sr_slot *s, const char *base)
 {
     sr_bytes host = s->host_len ? sr_bytes_of(base + s->host_at, s->host_len) : sr_bytes_of(NULL, 0);

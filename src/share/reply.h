@@ -35,8 +35,8 @@ enum {                     /* flags of a record */
        SR_REPLY_LAST = 1,  /* HEAD: it is END as well */
        SR_REPLY_CLOSE = 2, /* HEAD: the application wants the connection closed */
        SR_REPLY_MORE = 1,  /* PUBLISH: the next PUBLISH continues the item */
-       SR_REPLY_OWN =
-           4, /* HEAD: an error of the server's own: not behind what the application has written to psgix.io */
+       /* HEAD: an error of the server's own: not behind what the application has written to psgix.io */
+       SR_REPLY_OWN = 4,
        SR_REPLY_STAYS = 8, /* HEAD: HELD comes in place of END */
 };
 

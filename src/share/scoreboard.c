@@ -74,7 +74,10 @@ void sr_scoreboard_mend(sr_scoreboard *s)
     s->shared->slots = s->slots;
 }
 
-/* NULL with errno: not a scoreboard, or one of another layout. `ours`: to write as well, by the descriptor of all of its processes. */
+/*
+ * NULL with errno: not a scoreboard, or one of another layout. `ours`: to write as well, by the descriptor of
+ * all of its processes.
+ */
 static sr_scoreboard *known(int memfd, bool ours)
 {
     struct stat st;

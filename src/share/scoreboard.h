@@ -11,8 +11,8 @@
  * connections.
  *
  * Lifetime: it outlives programs. The memory is a memfd, and a new generation, which is a new program, adopts
- * it by its descriptor, so a process that executes a new program leaves that open. The kernel frees the memory with
- * the last process that has it.
+ * it by its descriptor, so a process that executes a new program leaves that open. The kernel frees the
+ * memory with the last process that has it.
  * Trust: workers can write all of it. An edge therefore reads no indices from it (sr_scoreboard_map).
  */
 #include "../http/traced.h"
@@ -61,8 +61,9 @@ typedef enum sr_worker_state {
 
 /* Who looks at the counts of trouble (src/conn/trouble.h). */
 typedef enum sr_watched {
-    SR_WATCHED_NOT,     /* nobody: there is nothing new */
-    SR_WATCHED_TROUBLE, /* an edge has counted something, and the supervisor will look: nobody needs to wake it */
+    SR_WATCHED_NOT, /* nobody: there is nothing new */
+    /* an edge has counted something, and the supervisor will look: nobody needs to wake it */
+    SR_WATCHED_TROUBLE,
     SR_WATCHED_REST, /* a process that serves alone has something left to say: it looks now and then */
 } sr_watched;
 
@@ -137,8 +138,8 @@ typedef struct sr_row_request {
 } sr_row_request;
 
 /*
- * Two builds can run beside each other, during an update, if they agree in this number. Increase the first part
- * when the place or the meaning of a field changes; the second is of sizes.
+ * Two builds can run beside each other, during an update, if they agree in this number. Increase the first
+ * part when the place or the meaning of a field changes; the second is of sizes.
  */
 enum { SR_SCOREBOARD_LAYOUT = 28 << 24 | (sizeof(sr_row) + sizeof(sr_paths) + sizeof(sr_exceptions)) };
 
@@ -154,7 +155,9 @@ typedef struct sr_board {      /* the memory */
     sr_note notes[SR_NOTES];
     _Atomic uint32_t watched;                   /* sr_watched */
     _Atomic int32_t trouble_errno[SR_TROUBLES]; /* the last errno of each; 0: none */
-    /* limits of all edges together, as the edge says that has started last; times in ns, 0: there is no limit */
+    /*
+     * limits of all edges together, as the edge says that has started last; times in ns, 0: there is no limit
+     */
     _Atomic uint64_t max_connections, max_queue, queue_ns, request_ns;
     sr_lane_row lanes[SR_EDGE_ROWS_MAX][SR_LANES_MAX]; /* of each edge */
     _Atomic uint64_t longest_wait; /* ns that a request has waited, since the supervisor has read it */
@@ -164,8 +167,8 @@ typedef struct sr_board {      /* the memory */
 } sr_board;
 
 /*
- * What a process knows of it. A worker can write to all of the memory, so what leads to an address is read from there once, and
- * checked: a supervisor of root's must not be made to write elsewhere.
+ * What a process knows of it. A worker can write to all of the memory, so what leads to an address is read
+ * from there once, and checked: a supervisor of root's must not be made to write elsewhere.
  */
 typedef struct sr_scoreboard {
     sr_board *shared;
@@ -194,7 +197,9 @@ sr_scoreboard *sr_scoreboard_look(int memfd);
 
 void sr_scoreboard_free(sr_scoreboard *s); /* in this process only */
 
-/* Sets right what a worker may have written over the numbers in the memory, before another process adopts it. */
+/*
+ * Sets right what a worker may have written over the numbers in the memory, before another process adopts it.
+ */
 void sr_scoreboard_mend(sr_scoreboard *s);
 
 /*
@@ -254,14 +259,15 @@ void sr_scoreboard_exceptions(const sr_scoreboard *s, sr_exception_sums *sums);
 
 /*
  * In the worker: a request begins, which was complete at `began`; it has no mark yet. Keeps the first
- * SR_LINE_MAX bytes of method, space and target. Where the target lies behind the method and one byte, as in a request line of HTTP/1,
- * they are copied where they are, and up to 6 bytes behind the target are read as well.
+ * SR_LINE_MAX bytes of method, space and target. Where the target lies behind the method and one byte, as in
+ * a request line of HTTP/1, they are copied where they are, and up to 6 bytes behind the target are read as
+ * well.
  */
 void sr_row_begin(sr_row *row, sr_bytes method, sr_bytes target, const sr_peer *peer, int64_t began);
 
 /*
- * In the worker, between two requests: by what the id of the next one is made; number 0: it has none. Who reads it sees that the one
- * before is over.
+ * In the worker, between two requests: by what the id of the next one is made; number 0: it has none. Who
+ * reads it sees that the one before is over.
  */
 static inline void sr_row_number(sr_row *row, uint64_t nonce, uint64_t number)
 {

@@ -1,8 +1,9 @@
 #ifndef SR_SEQUENCE_H
 #define SR_SEQUENCE_H
 /*
- * sequence: a sequence lock for values of more than one word, which one process writes and any reads. The number is odd while the value
- * is being written. A reader copies the value between two looks at the number, and tries again unless it was even and the same.
+ * sequence: a sequence lock for values of more than one word, which one process writes and any reads. The
+ * number is odd while the value is being written. A reader copies the value between two looks at the number,
+ * and tries again unless it was even and the same.
  */
 #include <stdatomic.h>
 #include <stddef.h>

@@ -13,8 +13,8 @@
  * so whichever has a request finds a worker.
  *
  * Memory: made by the supervisor, writable by all workers and edges, always of SR_SLEEPERS_BYTES, and sealed.
- * Trust: what it says is a hint about whom to wake. No value in it is used as an index without a check. A worker that spoils it can
- * delay requests until the edge repairs it (src/edge/mend.c), but not lose them.
+ * Trust: what it says is a hint about whom to wake. No value in it is used as an index without a check. A
+ * worker that spoils it can delay requests until the edge repairs it (src/edge/mend.c), but not lose them.
  * Process: a worker calls the functions with its own row; any process may wake. No lock; a process may be
  * killed at any instruction.
  */
@@ -63,8 +63,9 @@ void sr_sleepers_found(sr_sleepers *s, uint32_t row);
  *         sr_sleepers_sleep(s, row, word, ns);
  *     sr_sleepers_end(s, row);                      the worker looks for a request again
  *
- * A process that enqueues a request and then looks for sleepers (both sequentially consistent) either finds this worker, or this worker
- * finds the request when it looks again. `word` was read by begin, so a wake-up in between is not lost.
+ * A process that enqueues a request and then looks for sleepers (both sequentially consistent) either finds
+ * this worker, or this worker finds the request when it looks again. `word` was read by begin, so a wake-up
+ * in between is not lost.
  */
 uint32_t sr_sleepers_begin(sr_sleepers *s, uint32_t row);
 /* For at most ns, below 0: for ever. False: all of that time has passed */
@@ -81,8 +82,8 @@ void sr_sleepers_wake(sr_sleepers *s, uint32_t row);
 void sr_sleepers_end_all(sr_sleepers *s);
 
 /*
- * Workers of this generation, and of those before, leave: a request that one of them takes from now on is left
- * for others. Who sleeps is not woken.
+ * Workers of this generation, and of those before, leave: a request that one of them takes from now on is
+ * left for others. Who sleeps is not woken.
  */
 void sr_sleepers_hold(sr_sleepers *s, uint32_t generation);
 bool sr_sleepers_holds(const sr_sleepers *s, uint32_t generation);

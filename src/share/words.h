@@ -1,14 +1,16 @@
 #ifndef SR_WORDS_H
 #define SR_WORDS_H
 /*
- * words: what the supervisor tells an edge on its command line, NAME=VALUE, one row for each name. The edge reads them by this
- * table (edge/setup.c); the supervisor knows from it which options it passes (lib/Sirius/Edge/Setup.pm).
+ * words: what the supervisor tells an edge on its command line, NAME=VALUE, one row for each name. The edge
+ * reads them by this table (edge/setup.c); the supervisor knows from it which options it passes
+ * (lib/Sirius/Edge/Setup.pm).
  *
  *   X(name, kind, member, most, from)
  *
  * kind: how the value is read, read_KIND of edge/setup.c. member: of sr_setup. most: the largest number.
- * from: option: the option of this name as it is; onoff: the option of this name as 1 or 0; tls: the option of this name, for
- * the keeper (lib/Sirius/Edge/Keeper.pm); made: of options, by Setup.pm; own: a descriptor or the like, for this process only.
+ * from: option: the option of this name as it is; onoff: the option of this name as 1 or 0; tls: the option
+ * of this name, for the keeper (lib/Sirius/Edge/Keeper.pm); made: of options, by Setup.pm; own: a descriptor
+ * or the like, for this process only.
  */
 /* clang-format off */
 #define SR_WORDS(X)                                                                                                   \

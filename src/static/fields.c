@@ -74,7 +74,10 @@ static void content_type(writer *w, const sr_found *f, sr_bytes boundary)
     field(w, SR_BYTES("Content-Type"), type);
 }
 
-/* Path and query as they came, with the slash that was missing. It begins with one slash, as an empty name is not served. */
+/*
+ * Path and query as they came, with the slash that was missing. It begins with one slash, as an empty name is
+ * not served.
+ */
 static void location(writer *w, const sr_request *r, const char *base)
 {
     sr_buffer to = {0};

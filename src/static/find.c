@@ -78,8 +78,8 @@ static char *put_hex(char *to, uint64_t n)
 }
 
 /*
- * Size and time of the file, and its coding. Packages that are built reproducibly give all files the first second of 1970: then the
- * time is that at which the file got here.
+ * Size and time of the file, and its coding. Packages that are built reproducibly give all files the first
+ * second of 1970: then the time is that at which the file got here.
  */
 static void validators(sr_found *f, const struct stat *st)
 {
@@ -115,8 +115,8 @@ typedef struct asked {
 enum { ROUNDED = 1000 * 1000 }; /* ns */
 
 /*
- * Programs that give a compressed file the time of its file cut that to seconds (nsec is 0 then), or to something between
- * milliseconds and nanoseconds.
+ * Programs that give a compressed file the time of its file cut that to seconds (nsec is 0 then), or to
+ * something between milliseconds and nanoseconds.
  */
 static bool is_older(const struct stat *compressed, const struct stat *file)
 {
@@ -127,7 +127,8 @@ static bool is_older(const struct stat *compressed, const struct stat *file)
 }
 
 /*
- * Takes the compressed file beside the file if the client prefers it, unless it is older: then it is of what the file was before.
+ * Takes the compressed file beside the file if the client prefers it, unless it is older: then it is of what
+ * the file was before.
  */
 static void compressed(sr_found *f, const asked *q, const char *path, struct stat *st)
 {
@@ -247,8 +248,9 @@ static bool is_token(const char *name)
 }
 
 /*
- * Where an ACME client puts the answer to a challenge: the name of the file is the token, in the alphabet of base64url
- * (RFC 8555 8.3). Only the webroot itself stays open, as certbot makes and removes the folders below it each time.
+ * Where an ACME client puts the answer to a challenge: the name of the file is the token, in the alphabet of
+ * base64url (RFC 8555 8.3). Only the webroot itself stays open, as certbot makes and removes the folders
+ * below it each time.
  */
 static sr_path_kind challenge(sr_path_kind kind, char path[SR_PATH_MAX])
 {

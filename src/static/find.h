@@ -1,8 +1,8 @@
 #ifndef SR_FIND_H
 #define SR_FIND_H
 /*
- * find: the answer to a request for a file of --static or --acme-webroot: which file, or the one beside it that is compressed; whether the client has
- * it already, and which parts of it. Nothing is sent here.
+ * find: the answer to a request for a file of --static or --acme-webroot: which file, or the one beside it
+ * that is compressed; whether the client has it already, and which parts of it. Nothing is sent here.
  *
  * Owner: the caller of sr_find, who closes `fd`, or passes it on. Thread: one.
  * Failure: in `status`, and for 503 in `error`.

@@ -1,7 +1,8 @@
 #ifndef SR_MOUNT_H
 #define SR_MOUNT_H
 /*
- * mount: the folders of --static, and the prefixes under which their files are served; and that of --acme-webroot.
+ * mount: the folders of --static, and the prefixes under which their files are served; and that of
+ * --acme-webroot.
  *
  * Owner: the settings of the edge. Lifetime: as long as the edge. Thread: one.
  * Failure: a folder that cannot be opened has no files; it is tried again at each request.
@@ -21,8 +22,8 @@ typedef struct sr_mount {
     char cache[48];    /* value of Cache-Control if it is not; "": none */
     sr_links links;
     bool passes; /* what is not there is the application's */
-    bool
-        is_webroot; /* of an ACME client: has answers to challenges below .well-known/acme-challenge, and nothing else */
+    /* of an ACME client: has answers to challenges below .well-known/acme-challenge, and nothing else */
+    bool is_webroot;
     int fd; /* of the folder; -1: it is not open */
 } sr_mount;
 
@@ -33,8 +34,9 @@ typedef struct sr_mounts {
 } sr_mounts;
 
 /*
- * Adds a folder: "FLAGS=PREFIX=FOLDER". Flags, with commas between them: immutable, max-age:SECONDS, no-cache, index:NAME, charset:NAME, links,
- * links:all, pass, webroot; others are ignored. NULL, or why not: a static text that continues "static=...".
+ * Adds a folder: "FLAGS=PREFIX=FOLDER". Flags, with commas between them: immutable, max-age:SECONDS,
+ * no-cache, index:NAME, charset:NAME, links, links:all, pass, webroot; others are ignored. NULL, or why not:
+ * a static text that continues "static=...".
  */
 const char *sr_mounts_add(sr_mounts *m, const char *word);
 
@@ -43,7 +45,9 @@ const sr_mount *sr_mounts_open(sr_mounts *m);
 
 void sr_mounts_free(sr_mounts *m); /* closes all folders */
 
-/* The one with the longest prefix for this path, as it came; *used: how much of it is the prefix. NULL: none. */
+/*
+ * The one with the longest prefix for this path, as it came; *used: how much of it is the prefix. NULL: none.
+ */
 sr_mount *sr_mounts_find(sr_mounts *m, sr_bytes path, size_t *used);
 
 sr_bytes sr_mount_cache(const sr_mount *m); /* value of Cache-Control; len 0: none */

@@ -1,7 +1,8 @@
 #ifndef SR_TYPES_H
 #define SR_TYPES_H
 /*
- * types: the media type of a file by the extension of its name. The supervisor writes the table (lib/Sirius/Edge/Types.pm).
+ * types: the media type of a file by the extension of its name. The supervisor writes the table
+ * (lib/Sirius/Edge/Types.pm).
  * Owner: the caller of read. One thread writes, then any reads. Failure: lack of memory.
  */
 #include "../base/bytes.h"
@@ -21,7 +22,10 @@ typedef struct sr_types {
     size_t n;
 } sr_types;
 
-/* Reads "css:text/css js:application/javascript", in any order. NULL, or why not: a static text that continues "types". */
+/*
+ * Reads "css:text/css js:application/javascript", in any order. NULL, or why not: a static text that
+ * continues "types".
+ */
 const char *sr_types_read(sr_types *t, const char *text);
 void sr_types_free(sr_types *t);
 

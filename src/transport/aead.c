@@ -13,7 +13,10 @@ size_t sr_aead_key_len(sr_aead_kind kind)
     return kind == SR_AEAD_AES128 ? 16 : 32;
 }
 
-/* NULL: no provider has it, as that of FIPS has no ChaCha20. A look-up costs as much as a record, so there is one. */
+/*
+ * NULL: no provider has it, as that of FIPS has no ChaCha20. A look-up costs as much as a record, so there is
+ * one.
+ */
 static const EVP_CIPHER *cipher_of(sr_aead_kind kind)
 {
     static const char *const names[SR_AEADS] = {"AES-128-GCM", "AES-256-GCM", "ChaCha20-Poly1305"};

@@ -3,12 +3,12 @@
 /*
  * aead: authenticated encryption (RFC 5116) of one record after the other, with a key and many nonces.
  *
- * The ciphers are those of OpenSSL, by EVP: one context for each direction keeps its key, and takes a nonce and a tag for each
- * record. A cipher that no provider offers is unknown here: that of FIPS has no ChaCha20.
+ * The ciphers are those of OpenSSL, by EVP: one context for each direction keeps its key, and takes a nonce
+ * and a tag for each record. A cipher that no provider offers is unknown here: that of FIPS has no ChaCha20.
  *
  * For the files of this folder only. Owner: the caller of sr_aead_new. Thread: one at a time.
- * Order: sr_aead_begin, sr_aead_add any number of times, then sr_aead_seal or sr_aead_open. After a failure the next
- * sr_aead_begin starts anew. A nonce must not come twice with a key.
+ * Order: sr_aead_begin, sr_aead_add any number of times, then sr_aead_seal or sr_aead_open. After a failure
+ * the next sr_aead_begin starts anew. A nonce must not come twice with a key.
  */
 #ifdef SR_TLS
 
@@ -28,7 +28,10 @@ typedef struct sr_aead {
 /* Bytes of a key. */
 size_t sr_aead_key_len(sr_aead_kind kind);
 
-/* For one direction: `seals` encrypts. False: the cipher is unknown, or there is no memory; then a->ctx is NULL. */
+/*
+ * For one direction: `seals` encrypts. False: the cipher is unknown, or there is no memory; then a->ctx is
+ * NULL.
+ */
 bool sr_aead_new(sr_aead *a, sr_aead_kind kind, bool seals);
 
 /* The key is wiped. a->ctx may be NULL. */

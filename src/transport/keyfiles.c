@@ -321,8 +321,9 @@ static bool read_pair(reading *r, const char *cert_path, const char *key_path)
 /* --- certbot's layout --- */
 
 /*
- * False: it is no directory with a certificate. One whose link leads nowhere, or that may not be looked at, has one: the
- * reading says what is wrong with it. If it were skipped, the clients of its name would get another name's.
+ * False: it is no directory with a certificate. One whose link leads nowhere, or that may not be looked at,
+ * has one: the reading says what is wrong with it. If it were skipped, the clients of its name would get
+ * another name's.
  */
 static bool entry_paths(const char *dir, const char *name, char cert[PATH_MAX_SHOWN],
                         char key[PATH_MAX_SHOWN])
@@ -429,7 +430,10 @@ static bool describe(X509 *cert, EVP_PKEY *key)
     return fine;
 }
 
-/* Where others could have read the key or written to it, it is not used. Nor if it is about to expire, or of another machine. */
+/*
+ * Where others could have read the key or written to it, it is not used. Nor if it is about to expire, or of
+ * another machine.
+ */
 static bool is_own(int fd, off_t *size)
 {
     struct stat st;
@@ -563,7 +567,10 @@ static X509 *issuer_of(const X509_CRL *crl, sr_bytes cas)
     return ca;
 }
 
-/* One whose CA the client has to send is not known here, and is left to the handshake. One that has expired is told. */
+/*
+ * One whose CA the client has to send is not known here, and is left to the handshake. One that has expired
+ * is told.
+ */
 static bool check_crl(reading *r, const char *option, const char *path, X509_CRL *crl, sr_bytes cas)
 {
     char name[NAME_MAX_SHOWN], text[32];

@@ -23,8 +23,8 @@ typedef struct sr_keyfiles {
 typedef enum sr_keyfiles_kind { SR_KEYFILES_CERT, SR_KEYFILES_CRL } sr_keyfiles_kind;
 
 /*
- * Of one certificate: the file, the first of its names, and the seconds since 1970 at which it expires. Of one CRL: the
- * file, the name of the CA that has issued it, and when the next one is due.
+ * Of one certificate: the file, the first of its names, and the seconds since 1970 at which it expires. Of
+ * one CRL: the file, the name of the CA that has issued it, and when the next one is due.
  */
 typedef void sr_keyfiles_tell(void *with, sr_keyfiles_kind kind, const char *file, const char *name,
                               int64_t expires);

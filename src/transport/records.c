@@ -26,8 +26,8 @@ enum {
     GATHERED =
         4096,    /* bytes of a record that are copied into one piece: a call of EVP costs as much as that */
     KEPT = 1024, /* bytes of memory that a part of a record may have in any case */
-    RESTS =
-        2, /* s without a record of the peer: then its contexts go. New ones cost 3 us, four HMACs most of all */
+    /* s without a record of the peer: then its contexts go. New ones cost 3 us, four HMACs most of all */
+    RESTS = 2,
 };
 
 #ifndef UPDATE_AFTER                     /* a test does not want to wait for it */
@@ -165,7 +165,9 @@ static bool contexts_make(sr_records *r)
     return made;
 }
 
-/* Called when the peer has sent something: it has contexts then, and the silent have none. False: no memory. */
+/*
+ * Called when the peer has sent something: it has contexts then, and the silent have none. False: no memory.
+ */
 static bool contexts_use(sr_records *r)
 {
     int64_t now = sr_clock_monotonic_seconds();
@@ -426,8 +428,8 @@ static int fail(sr_records *r, uint8_t what)
 /* --- reading --- */
 
 /*
- * A part of a KeyUpdate, the only message that a client may send. It may come in several records (RFC 8446 5.1), but
- * keys change behind it, so nothing else may share the last of them.
+ * A part of a KeyUpdate, the only message that a client may send. It may come in several records (RFC 8446
+ * 5.1), but keys change behind it, so nothing else may share the last of them.
  */
 static int key_update(sr_records *r, const uint8_t *at, size_t len)
 {
@@ -488,7 +490,9 @@ static size_t complete(const uint8_t *at, size_t len)
     return all <= len ? all : 0;
 }
 
-/* Opens what `at` has, as far as there is room at `to`. 0 or errno; *used and *got are what went in and out. */
+/*
+ * Opens what `at` has, as far as there is room at `to`. 0 or errno; *used and *got are what went in and out.
+ */
 static int open_all(sr_records *r, const uint8_t *at, size_t len, size_t *used, uint8_t *to, size_t room,
                     size_t *got)
 {
@@ -579,8 +583,8 @@ static int fetch(sr_records *r, void *to, size_t room, size_t *got)
 }
 
 /*
- * Whether nothing is read until the socket has taken more: the peer makes us reply, and does not read it. What the
- * caller has written is no reply: a peer may well want to be heard before it reads that.
+ * Whether nothing is read until the socket has taken more: the peer makes us reply, and does not read it.
+ * What the caller has written is no reply: a peer may well want to be heard before it reads that.
  */
 static bool records_clogged(const sr_transport *base)
 {

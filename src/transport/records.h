@@ -2,15 +2,15 @@
 #define SR_RECORDS_H
 /*
  * records: TLS after the handshake. OpenSSL agrees on keys with the client; then they are taken out of its
- * object, which is freed, and the records are sealed and opened here, by the ciphers of OpenSSL (aead.h). So a
- * connection consists of two keys and two numbers: another edge can go on with it (pack), and an idle one
+ * object, which is freed, and the records are sealed and opened here, by the ciphers of OpenSSL (aead.h). So
+ * a connection consists of two keys and two numbers: another edge can go on with it (pack), and an idle one
  * needs a quarter of the memory that OpenSSL's object takes.
  *
- * TLS 1.3 (RFC 8446) and 1.2 (RFC 5246, 5288, 7905), with AES-GCM and ChaCha20-Poly1305. Connections with other
- * ciphers, which --tls-ciphers can ask for, stay with OpenSSL (tls.c).
+ * TLS 1.3 (RFC 8446) and 1.2 (RFC 5246, 5288, 7905), with AES-GCM and ChaCha20-Poly1305. Connections with
+ * other ciphers, which --tls-ciphers can ask for, stay with OpenSSL (tls.c).
  *
- * Renegotiation is refused, KeyUpdate is answered. An end without close_notify counts as the end of the peer's
- * side: HTTP knows itself whether a message is complete.
+ * Renegotiation is refused, KeyUpdate is answered. An end without close_notify counts as the end of the
+ * peer's side: HTTP knows itself whether a message is complete.
  *
  * For the files of this folder only. Owner: the connection. Thread: one, as buffers are shared by all.
  * Failure: as transport.h says.
@@ -65,8 +65,9 @@ typedef struct sr_records {
     sr_buffer facts; /* share/facts.h */
     sr_record_keys keys;
     /*
-     * Contexts of OpenSSL, two thirds of what an idle connection would need: those of one that has read nothing for
-     * some seconds are freed when others are used, and made of the keys again when they are needed.
+     * Contexts of OpenSSL, two thirds of what an idle connection would need: those of one that has read
+     * nothing for some seconds are freed when others are used, and made of the keys again when they are
+     * needed.
      */
     sr_aead in, out;
     sr_link keyed;   /* in the list of those that have contexts, the one used last at its end */
@@ -88,7 +89,10 @@ bool sr_records_put(sr_records *r, const void *at, size_t len);
 /* Sends wire. 0: all of it; EAGAIN: the socket is full; else why not. */
 int sr_records_flush(sr_records *r, int flags);
 
-/* The caller offers again what is in wire and has left it by now (`owed`): moves behind it. Returns how many bytes that is. */
+/*
+ * The caller offers again what is in wire and has left it by now (`owed`): moves behind it. Returns how many
+ * bytes that is.
+ */
 size_t sr_records_repeated(sr_records *r, sr_cursor *c);
 
 /* As those of sr_transport_ops. */

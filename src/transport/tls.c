@@ -1,9 +1,10 @@
 /*
- * tls: the handshake, and what follows it where the cipher is none of records.h. Contexts are made in tlsset.c.
+ * tls: the handshake, and what follows it where the cipher is none of records.h. Contexts are made in
+ * tlsset.c.
  *
- * OpenSSL reads from `raw` and writes to `wire`, buffers in memory, so that several records leave in one system
- * call and no call of OpenSSL waits to be repeated. What the socket does not take stays in `wire`, and the bytes
- * of the caller that are in it count as not taken (`owed`) until it is empty.
+ * OpenSSL reads from `raw` and writes to `wire`, buffers in memory, so that several records leave in one
+ * system call and no call of OpenSSL waits to be repeated. What the socket does not take stays in `wire`, and
+ * the bytes of the caller that are in it count as not taken (`owed`) until it is empty.
  *
  * In the handshake OpenSSL does not read ahead: it takes what it needs, and what has come behind it stays in
  * `raw`. So at the end both sides of the encryption are known: no record of the client was read with the new
@@ -36,8 +37,8 @@ typedef struct secrets {
 } secrets;
 
 typedef struct tls {
-    sr_records
-        records; /* must be first; it takes over with the end of the handshake, unless the cipher is none of its */
+    /* must be first; it takes over with the end of the handshake, unless the cipher is none of its */
+    sr_records records;
     SSL *ssl;
     secrets *secrets;  /* of TLS 1.3; NULL: none have come */
     uint8_t dry;       /* reads of the socket since the caller got bytes */
@@ -69,8 +70,8 @@ static tls *of(sr_transport *t)
 enum { MESSAGE_HEADER = 4 }; /* RFC 8446 4: type and length; it and that of the record may come in parts */
 
 /*
- * False: the client announces a hello that is too long. An alert or ChangeCipherSpec may precede it; early data, which
- * nobody reads, may precede the second. What is not TLS is left to OpenSSL.
+ * False: the client announces a hello that is too long. An alert or ChangeCipherSpec may precede it; early
+ * data, which nobody reads, may precede the second. What is not TLS is left to OpenSSL.
  */
 static bool hello_fits(tls *t, const char *at, size_t len)
 {
@@ -215,9 +216,9 @@ static int error_of(tls *t, int result)
 /* --- handshake --- */
 
 /*
- * Counts records without application data, whose type TLS 1.3 has inside. Each KeyUpdate costs three derivations of
- * keys, each attempt to renegotiate an alert. OpenSSL limits neither; its reading ends when it believes that the
- * peer has said close_notify.
+ * Counts records without application data, whose type TLS 1.3 has inside. Each KeyUpdate costs three
+ * derivations of keys, each attempt to renegotiate an alert. OpenSSL limits neither; its reading ends when it
+ * believes that the peer has said close_notify.
  */
 static void on_message(int sent, int version, int type, const void *at, size_t len, SSL *ssl, void *arg)
 {
@@ -332,8 +333,8 @@ static void secret(const SSL *ssl, const char *line)
 }
 
 /*
- * A line costs OpenSSL 80 calls of sprintf, 2 % of a handshake, and it has five of them. So they are asked for from
- * our Finished on: without those of the handshake itself, which are made before.
+ * A line costs OpenSSL 80 calls of sprintf, 2 % of a handshake, and it has five of them. So they are asked
+ * for from our Finished on: without those of the handshake itself, which are made before.
  */
 static void secrets_ask(const SSL *ssl, bool on)
 {
@@ -341,8 +342,8 @@ static void secrets_ask(const SSL *ssl, bool on)
 }
 
 /*
- * Counts the records behind ChangeCipherSpec, which in TLS 1.2 are the first with the keys of the connection. Most often
- * that is Finished alone; a client may cut it into several, or send empty ones before it.
+ * Counts the records behind ChangeCipherSpec, which in TLS 1.2 are the first with the keys of the connection.
+ * Most often that is Finished alone; a client may cut it into several, or send empty ones before it.
  */
 static void on_step(int sent, int version, int type, const void *at, size_t len, SSL *ssl, void *arg)
 {
@@ -584,14 +585,16 @@ static int tls_handshake(sr_transport *base, int socket)
     }
     raw_rest(t);
     /*
-     * Tickets: what the socket does not take goes before the first response. If the client has gone, the handshake is
-     * complete nevertheless, and the first read fails.
+     * Tickets: what the socket does not take goes before the first response. If the client has gone, the
+     * handshake is complete nevertheless, and the first read fails.
      */
     flush(t, 0);
     return 0;
 }
 
-/* TLS 1.3: our Finished was made. What the client has to say costs little to check, and it has done its part. */
+/*
+ * TLS 1.3: our Finished was made. What the client has to say costs little to check, and it has done its part.
+ */
 static bool tls_ends(const sr_transport *base)
 {
     const tls *t = (const tls *)base;

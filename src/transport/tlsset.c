@@ -169,8 +169,8 @@ static int choose(SSL *ssl, int *alert, void *arg)
     if (SSL_get_SSL_CTX(ssl) != ctx) {
         SSL_set_SSL_CTX(ssl, ctx);
         /*
-         * A connection from before a reload gets tickets of the new set by this. It has to prove as much as others
-         * do, whose certificates they stand for.
+         * A connection from before a reload gets tickets of the new set by this. It has to prove as much as
+         * others do, whose certificates they stand for.
          */
         SSL_set_verify(ssl, SSL_CTX_get_verify_mode(ctx), NULL);
     }
@@ -194,7 +194,10 @@ static int alpn(SSL *ssl, const unsigned char **out, unsigned char *len, const u
 
 /* --- tickets --- */
 
-/* The newest that is valid; if none is, as the clock was put back, the oldest: without one no handshake succeeds. */
+/*
+ * The newest that is valid; if none is, as the clock was put back, the oldest: without one no handshake
+ * succeeds.
+ */
 static const sr_ticket_key *ticket_now(const set *s, int64_t now)
 {
     const sr_ticket_key *newest = NULL, *oldest = NULL;
@@ -256,8 +259,8 @@ static int ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_C
 }
 
 /*
- * OpenSSL looks at the dates of a client's certificate in full handshakes only, and each resumption gets another ticket:
- * without this, a session would outlive the certificate for ever.
+ * OpenSSL looks at the dates of a client's certificate in full handshakes only, and each resumption gets
+ * another ticket: without this, a session would outlive the certificate for ever.
  */
 static SSL_TICKET_RETURN ticket_dates(SSL *ssl, SSL_SESSION *session, const unsigned char *name, size_t len,
                                       SSL_TICKET_STATUS status, void *arg)
@@ -281,8 +284,8 @@ static SSL_TICKET_RETURN ticket_dates(SSL *ssl, SSL_SESSION *session, const unsi
 /* --- making contexts --- */
 
 /*
- * A session belongs to what its client had to prove, and to the name that it has asked for (hello): with other CAs or
- * CRLs, or where a certificate has become required, the client has to begin anew.
+ * A session belongs to what its client had to prove, and to the name that it has asked for (hello): with
+ * other CAs or CRLs, or where a certificate has become required, the client has to begin anew.
  */
 static bool session_context(SSL_CTX *ctx, set *s)
 {
@@ -298,7 +301,10 @@ static bool session_context(SSL_CTX *ctx, set *s)
     return made;
 }
 
-/* The host_name of the extension (RFC 6066 3), which has a list of one; empty: there is none, or OpenSSL will refuse it. */
+/*
+ * The host_name of the extension (RFC 6066 3), which has a list of one; empty: there is none, or OpenSSL will
+ * refuse it.
+ */
 static sr_bytes host_name(SSL *ssl)
 {
     enum { LIST = 2, TYPE = 1, LENGTH = 2, BEFORE = LIST + TYPE + LENGTH };
@@ -312,8 +318,8 @@ static sr_bytes host_name(SSL *ssl)
 }
 
 /*
- * RFC 6066 3: a session is not resumed under another name. OpenSSL sees to that in TLS 1.3; in 1.2 it looks at the ticket
- * before it has read the name.
+ * RFC 6066 3: a session is not resumed under another name. OpenSSL sees to that in TLS 1.3; in 1.2 it looks
+ * at the ticket before it has read the name.
  */
 static int hello(SSL *ssl, int *alert, void *arg)
 {
@@ -373,8 +379,8 @@ static bool add_crls(set *s, sr_bytes text, bool *any)
 }
 
 /*
- * A CA of the file is trusted as it is: none above it need say that it is not revoked. Each certificate below it needs a
- * CRL.
+ * A CA of the file is trusted as it is: none above it need say that it is not revoked. Each certificate below
+ * it needs a CRL.
  */
 static int revocation(int fine, X509_STORE_CTX *with)
 {
@@ -469,8 +475,9 @@ static bool configure(SSL_CTX *ctx, set *s, char why[SR_KEYSET_WHY])
 {
     bool only13 = s->min && strcmp(s->min, "1.3") == 0;
     /*
-     * The order of ciphers is the server's, but a client that prefers ChaCha has no hardware for AES, and gets ChaCha.
-     * An end without close_notify is that of a client in a hurry; HTTP says itself what is missing.
+     * The order of ciphers is the server's, but a client that prefers ChaCha has no hardware for AES, and
+     * gets ChaCha. An end without close_notify is that of a client in a hurry; HTTP says itself what is
+     * missing.
      */
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF |
                                  SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
@@ -479,7 +486,10 @@ static bool configure(SSL_CTX *ctx, set *s, char why[SR_KEYSET_WHY])
                      SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets have it */
     SSL_CTX_set_timeout(ctx, SR_TICKET_SECONDS);
-    /* one for each connection, as with a resumed one; OpenSSL makes two, and each costs some 3 % of a handshake */
+    /*
+     * one for each connection, as with a resumed one; OpenSSL makes two, and each costs some 3 % of a
+     * handshake
+     */
     SSL_CTX_set_num_tickets(ctx, 1);
     SSL_CTX_set_max_early_data(ctx, 0);
     if (!SSL_CTX_set_min_proto_version(ctx, only13 ? TLS1_3_VERSION : TLS1_2_VERSION))
@@ -528,7 +538,10 @@ static bool has_name(const sr_names *names, const char *name)
     return false;
 }
 
-/* The group of the certificates for a name, or, with NULL, of the pair alone; made if it is new. -1: no memory */
+/*
+ * The group of the certificates for a name, or, with NULL, of the pair alone; made if it is new. -1: no
+ * memory
+ */
 static int64_t group_of(set *s, const char *name, size_t pair)
 {
     group g = {{-1, -1, -1}, NULL};

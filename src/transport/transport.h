@@ -5,9 +5,9 @@
  * here is the system call that it names. Another one, such as TLS (tls.h), lies between the connection and
  * the socket, and encrypts.
  *
- * A write that is taken in part, or not at all (EAGAIN), has to be repeated from where it ended, with at least
- * the bytes that were offered before: the transport may have encrypted some of them. The caller may offer
- * them from another place in memory. What is taken lies in the kernel.
+ * A write that is taken in part, or not at all (EAGAIN), has to be repeated from where it ended, with at
+ * least the bytes that were offered before: the transport may have encrypted some of them. The caller may
+ * offer them from another place in memory. What is taken lies in the kernel.
  *
  * Owner: the connection, which frees it before it closes the socket. Thread: one.
  * Failure: as those of the system calls, -1 with errno; EAGAIN: wait for events as sr_transport_events says.
@@ -26,13 +26,13 @@ typedef struct sr_transport sr_transport;
 
 typedef struct sr_transport_ops {
     /*
-     * Goes on with the handshake. 0: it is complete, though the peer may have gone since; EAGAIN: it needs events;
-     * EPROTONOSUPPORT: the peer speaks plain HTTP; otherwise it has failed.
+     * Goes on with the handshake. 0: it is complete, though the peer may have gone since; EAGAIN: it needs
+     * events; EPROTONOSUPPORT: the peer speaks plain HTTP; otherwise it has failed.
      */
     int (*handshake)(sr_transport *t, int socket);
     /*
-     * Why the handshake has just failed, and that in plain words, static: a part of a sentence, which has nothing of
-     * what the client has sent.
+     * Why the handshake has just failed, and that in plain words, static: a part of a sentence, which has
+     * nothing of what the client has sent.
      */
     sr_failure (*failure)(const sr_transport *t, const char **words);
     bool (*ends)(const sr_transport *t); /* of the handshake only the peer's last message is missing */
@@ -46,8 +46,8 @@ typedef struct sr_transport_ops {
     int (*end)(sr_transport *t, int socket);
     sr_bytes (*facts)(const sr_transport *t);
     /*
-     * Appends all that another process needs to go on with the connection. False: not now, or no memory. NULL: it
-     * can't be passed on.
+     * Appends all that another process needs to go on with the connection. False: not now, or no memory.
+     * NULL: it can't be passed on.
      */
     bool (*pack)(const sr_transport *t, sr_buffer *to);
     void (*free)(sr_transport *t);
@@ -110,7 +110,10 @@ static inline int sr_transport_end(sr_transport *t, int socket)
     return err ? err : shutdown(socket, SHUT_WR) == 0 ? 0 : errno;
 }
 
-/* What it knows of the connection (share/facts.h), valid as long as the transport; empty: it is not encrypted. */
+/*
+ * What it knows of the connection (share/facts.h), valid as long as the transport; empty: it is not
+ * encrypted.
+ */
 static inline sr_bytes sr_transport_facts(const sr_transport *t)
 {
     return t ? t->ops->facts(t) : (sr_bytes){0};

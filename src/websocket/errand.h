@@ -1,9 +1,9 @@
 #ifndef SR_ERRAND_H
 #define SR_ERRAND_H
 /*
- * errand: a request that the edge makes by itself: an exchange of a connection without a socket, which is in no list of the engine. To
- * files that deal with exchanges it looks like a stream (SR_CONN_STREAMS), so nothing is asked of its socket. It may outlive the
- * connection of the client for which it is made.
+ * errand: a request that the edge makes by itself: an exchange of a connection without a socket, which is in
+ * no list of the engine. To files that deal with exchanges it looks like a stream (SR_CONN_STREAMS), so
+ * nothing is asked of its socket. It may outlive the connection of the client for which it is made.
  *
  * Owner: who has made it, who ends it when its response is complete, or abandoned.
  */

@@ -31,7 +31,10 @@ bool sr_eventhead_own(sr_bytes name)
     return BEGINS(name, "grip-") || BEGINS(name, "meta-") || IS(name, "connection-id");
 }
 
-/* The client's subprotocols stay, as the application chooses among them. X-Request-Start was about the opening. */
+/*
+ * The client's subprotocols stay, as the application chooses among them. X-Request-Start was about the
+ * opening.
+ */
 static bool is_left_out(sr_bytes name)
 {
     if (BEGINS(name, "sec-websocket-"))

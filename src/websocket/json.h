@@ -1,8 +1,9 @@
 #ifndef SR_JSON_H
 #define SR_JSON_H
 /*
- * json: reads an object or a list of JSON (RFC 8259), member by member. Strict: what is invalid is refused, also inside a value that nobody
- * asks for, and so is text that is not UTF-8. Values inside values are checked and skipped.
+ * json: reads an object or a list of JSON (RFC 8259), member by member. Strict: what is invalid is refused,
+ * also inside a value that nobody asks for, and so is text that is not UTF-8. Values inside values are
+ * checked and skipped.
  *
  * Owner: the caller, with the bytes. Texts are valid as long as those, and as the scratch.
  * Failure: SR_JSON_BAD. Pure; any thread.

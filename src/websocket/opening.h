@@ -1,7 +1,8 @@
 #ifndef SR_OPENING_H
 #define SR_OPENING_H
 /*
- * opening: the request that opens a WebSocket: by HTTP/1.1 (RFC 6455 4.2), or extended CONNECT (RFC 8441 5). Pure; any thread.
+ * opening: the request that opens a WebSocket: by HTTP/1.1 (RFC 6455 4.2), or extended CONNECT (RFC 8441 5).
+ * Pure; any thread.
  */
 #include "../http/request.h"
 
@@ -20,8 +21,8 @@ bool sr_opening_asks(const sr_request *r, const char *base);
 void sr_opening_check(sr_opening *o, const sr_request *r, const char *base);
 
 /*
- * Whether no page of another origin asks for it: there is no Origin, or it is this scheme, host and port. A browser sends cookies with an
- * opening of any page (RFC 6455 10.2).
+ * Whether no page of another origin asks for it: there is no Origin, or it is this scheme, host and port. A
+ * browser sends cookies with an opening of any page (RFC 6455 10.2).
  */
 bool sr_opening_is_own(const sr_request *r, const char *base, bool is_https, sr_bytes host);
 

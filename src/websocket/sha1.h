@@ -1,8 +1,8 @@
 #ifndef SR_SHA1_H
 #define SR_SHA1_H
 /*
- * sha1: SHA-1 (RFC 3174) of a few bytes, for the answer to the opening request of a WebSocket. It protects nothing there. OpenSSL has it, but
- * a build without that speaks WebSocket as well. Pure; any thread.
+ * sha1: SHA-1 (RFC 3174) of a few bytes, for the answer to the opening request of a WebSocket. It protects
+ * nothing there. OpenSSL has it, but a build without that speaks WebSocket as well. Pure; any thread.
  */
 #include "../base/bytes.h"
 

@@ -1,8 +1,8 @@
 #ifndef SR_UTF8_H
 #define SR_UTF8_H
 /*
- * utf8: whether bytes are UTF-8 (RFC 3629: no surrogates, no overlong forms, nothing above U+10FFFF), as they come in pieces.
- * Fails at the first byte that can't follow. Pure; any thread.
+ * utf8: whether bytes are UTF-8 (RFC 3629: no surrogates, no overlong forms, nothing above U+10FFFF), as they
+ * come in pieces. Fails at the first byte that can't follow. Pure; any thread.
  */
 #include "../base/bytes.h"
 

@@ -188,7 +188,10 @@ void sr_websockets_free(sr_websockets *all)
     free(all);
 }
 
-/* Who has most of the memory for messages, and for longest, pays. A client that sends and goes on has it for a moment. */
+/*
+ * Who has most of the memory for messages, and for longest, pays. A client that sends and goes on has it for
+ * a moment.
+ */
 static void make_room(sr_websockets *all)
 {
     const uint32_t now = sr_live_second(all->live);

@@ -1,20 +1,23 @@
 #ifndef SR_WEBSOCKET_H
 #define SR_WEBSOCKET_H
 /*
- * websocket: WebSockets that the edge holds (--hold), while the application is asked by ordinary requests (WebSocket-over-HTTP).
+ * websocket: WebSockets that the edge holds (--hold), while the application is asked by ordinary requests
+ * (WebSocket-over-HTTP).
  *
- *   OPENING   the application is asked by the event OPEN. The client waits for the response to its own request
+ *   OPENING   the application is asked by the event OPEN. The client waits for the response to its own
+ *             request
  *   REFUSED   it does not answer with OPEN: its response goes to the client
  *   OPEN      messages of the client become events, those in responses messages for the client
  *   CLOSING   CLOSE was sent, and that of the client is to come
  *   OVER      the client has its end; the application may have to be told
  *
- * The carrier is the exchange of the request that has opened it: what goes to the client is the body of its response (101, or 200 to
- * extended CONNECT). Its connection is in SR_CONN_HELD if it has one exchange at a time. The requests for the application are errands
- * (errand.h), one at a time; what comes meanwhile is told by the next one. While more than --websocket-max-message of that waits, nothing
- * more is read.
+ * The carrier is the exchange of the request that has opened it: what goes to the client is the body of its
+ * response (101, or 200 to extended CONNECT). Its connection is in SR_CONN_HELD if it has one exchange at a
+ * time. The requests for the application are errands (errand.h), one at a time; what comes meanwhile is told
+ * by the next one. While more than --websocket-max-message of that waits, nothing more is read.
  *
- * wscarrier.h sends to the client, wsread.h reads from it, wsanswer.h takes responses of the application, wsask.h sends it requests.
+ * wscarrier.h sends to the client, wsread.h reads from it, wsanswer.h takes responses of the application,
+ * wsask.h sends it requests.
  *
  * Owner: the edge. One thread. A WebSocket is freed by sr_websockets_step only.
  * Failure: without memory a WebSocket is closed with SR_CLOSE_ERROR.
@@ -42,9 +45,8 @@ enum {
     SR_WEBSOCKET_EARLY_MAX = 64 * 1024,         /* bytes that a client sends before it is open */
     SR_WEBSOCKET_PREFIX_MAX = 31,               /* bytes of message-prefix */
 };
-#define SR_WEBSOCKETS_MEMORY                                                                                 \
-    ((size_t)256 * 1024 *                                                                                    \
-     1024) /* bytes of messages that clients have sent, of all: beyond it who has most, and for longest, is closed */
+/* bytes of messages that clients have sent, of all: beyond it who has most, and for longest, is closed */
+#define SR_WEBSOCKETS_MEMORY ((size_t)256 * 1024 * 1024)
 
 /* A response of the application. */
 typedef struct sr_wsreply {
@@ -86,16 +88,19 @@ typedef struct sr_websocket {
     bool paused;    /* nothing is read: too much waits */
     uint8_t prefix; /* bytes of message_prefix */
     uint8_t pings;  /* since the client was heard */
-    uint16_t
-        broken; /* code for a rule that the client has broken, or an end of the server, to be sent after the answers still owed to it; 0: none */
+    /*
+     * code for a rule that the client has broken, or an end of the server, to be sent after the answers still
+     * owed to it; 0: none
+     */
+    uint16_t broken;
     uint16_t code;     /* with which the client has closed */
     uint32_t n_events; /* in `events` */
     size_t
         end_at; /* bytes of `events` before the end of it, which is a request of its own; 0: there are none */
     size_t asked;   /* bytes of `events` that the errand has */
     uint32_t since; /* second since which it keeps bytes of messages */
-    uint32_t
-        window; /* second at which --body-timeout of a message that is not complete has begun; 0: there is none */
+    /* second at which --body-timeout of a message that is not complete has begun; 0: there is none */
+    uint32_t window;
     uint64_t got;              /* bytes of the client since then */
     uint32_t heard;            /* second at which bytes of the client have come */
     uint32_t pinged;           /* second of the last ping */
@@ -130,7 +135,8 @@ typedef struct sr_websockets {
     sr_link later;    /* those for whom there was no room; some are asked again */
     int64_t again_at; /* at this time */
     uint32_t given,
-        most; /* errands in the queue or with workers; at most, set by the owner. The others wait in `asking` */
+        /* errands in the queue or with workers; at most, set by the owner. The others wait in `asking` */
+        most;
     size_t memory;
     sr_buffer out;   /* scratch: frames for one client */
     sr_buffer pongs; /* scratch: those that answer what has just been read */
@@ -151,14 +157,14 @@ void sr_websockets_stop(sr_websockets *all); /* forgets what the application has
 void sr_websockets_free(sr_websockets *all); /* behind the connections; NULL is fine */
 
 /*
- * Takes over the task of a request that opens a WebSocket, which was checked (opening.h). The caller has kept the values of its log line.
- * Otherwise why not, and the task is as it was.
+ * Takes over the task of a request that opens a WebSocket, which was checked (opening.h). The caller has kept
+ * the values of its log line. Otherwise why not, and the task is as it was.
  */
 sr_refusal sr_websocket_begin(sr_websockets *all, sr_task *task, const sr_opening *o);
 
 /*
- * One that was packed in another edge (sr_subscriber_ops.pack), for the connection which was just taken over. False: that is not possible, and
- * the caller closes the connection. May close it, and is true then.
+ * One that was packed in another edge (sr_subscriber_ops.pack), for the connection which was just taken over.
+ * False: that is not possible, and the caller closes the connection. May close it, and is true then.
  */
 bool sr_websocket_adopt(sr_websockets *all, sr_conn *c, sr_bytes packed);
 
@@ -168,7 +174,10 @@ void sr_websocket_event(sr_websocket *ws, uint32_t events);
 /* The client has taken more of what was sent. */
 void sr_websocket_drained(sr_websocket *ws);
 
-/* Bytes of a stream have come, which are changed; `ended`: the client sends no more of it. False: more should not come for now. */
+/*
+ * Bytes of a stream have come, which are changed; `ended`: the client sends no more of it. False: more should
+ * not come for now.
+ */
 bool sr_websocket_data(sr_websocket *ws, char *at, size_t len, bool ended);
 
 /* Whether events, or an end, wait for sr_websockets_step. */

@@ -6,7 +6,10 @@
 /* Takes what the fields of ws->reply, to any request, say to the edge. NULL, or what is wrong: static. */
 const char *sr_wsaccept_fields(sr_websocket *ws);
 
-/* Answers the opening request, with the other fields of ws->reply: it is open from now on. False: it is over for the client. */
+/*
+ * Answers the opening request, with the other fields of ws->reply: it is open from now on. False: it is over
+ * for the client.
+ */
 bool sr_wsaccept(sr_websocket *ws);
 
 #endif

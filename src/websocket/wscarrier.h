@@ -3,7 +3,8 @@
 /*
  * wscarrier: what a WebSocket sends to its client.
  *
- * All functions here may end the WebSocket for its client: ws->carrier is NULL then, and the state is OVER. They return false in that case.
+ * All functions here may end the WebSocket for its client: ws->carrier is NULL then, and the state is OVER.
+ * They return false in that case.
  */
 #include "websocket.h"
 
@@ -13,7 +14,10 @@ bool sr_wscarrier_put(sr_websocket *ws, sr_bytes frames);
 /* Whether the client is so far behind that the application is not asked for more (--hold-buffer). */
 bool sr_wscarrier_behind(const sr_websocket *ws);
 
-/* Sends a message that was published. A client that is too far behind, beside what has answered it, is dropped. */
+/*
+ * Sends a message that was published. A client that is too far behind, beside what has answered it, is
+ * dropped.
+ */
 bool sr_wscarrier_publish(sr_websocket *ws, sr_wsframe_kind kind, sr_bytes bytes);
 
 /* Sends one message, which is no answer: --hold-buffer is meant for it. */
@@ -31,7 +35,10 @@ bool sr_wscarrier_close(sr_websocket *ws, unsigned code, sr_bytes reason);
 /* Sends CLOSE, which is the end whatever the client answers. In OPENING or later. */
 void sr_wscarrier_fail(sr_websocket *ws, unsigned code, sr_bytes reason);
 
-/* The same, as the application has failed. `why`: for the log, what is wrong with its response; NULL: it is told elsewhere. */
+/*
+ * The same, as the application has failed. `why`: for the log, what is wrong with its response; NULL: it is
+ * told elsewhere.
+ */
 void sr_websocket_invalid(sr_websocket *ws, const char *why);
 
 /* Ends the response: all was sent. */
@@ -76,7 +83,10 @@ static inline uint32_t sr_websocket_patience(const sr_websocket *ws)
     return seconds < 1 ? 1 : (uint32_t)seconds;
 }
 
-/* Counts what it keeps of messages. False: all have far too much, more than sr_websockets_step has taken from others so far. */
+/*
+ * Counts what it keeps of messages. False: all have far too much, more than sr_websockets_step has taken from
+ * others so far.
+ */
 bool sr_websocket_count(sr_websocket *ws);
 
 #endif

@@ -1,7 +1,8 @@
 #ifndef SR_WSCONTROL_H
 #define SR_WSCONTROL_H
 /*
- * wscontrol: a control message of an application about its WebSocket, as GRIP says it: TEXT that begins with "c:", then an object of JSON.
+ * wscontrol: a control message of an application about its WebSocket, as GRIP says it: TEXT that begins with
+ * "c:", then an object of JSON.
  *
  * Owner: the caller, with the bytes and the scratch, in which texts lie.
  * Failure: false, and what is wrong. Pure; any thread.

@@ -1,8 +1,8 @@
 #ifndef SR_WSEVENT_H
 #define SR_WSEVENT_H
 /*
- * wsevent: events of WebSocket-over-HTTP, the content type application/websocket-events: what an event request tells an application, and what
- * its response answers.
+ * wsevent: events of WebSocket-over-HTTP, the content type application/websocket-events: what an event
+ * request tells an application, and what its response answers.
  *
  *     NAME CRLF, or NAME SP 1*HEXDIG CRLF content CRLF, as often as needed
  *

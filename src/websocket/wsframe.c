@@ -111,7 +111,9 @@ static size_t head_bytes(const sr_wsframe *f)
     return f->n_head < 2 ? 2 : 2u + 4u + (len < TWO_BYTES ? 0 : len == TWO_BYTES ? 2 : 8);
 }
 
-/* The length of the payload. UINT64_MAX: it has more bytes than it needs (RFC 6455 5.2), or is 2^63 or more. */
+/*
+ * The length of the payload. UINT64_MAX: it has more bytes than it needs (RFC 6455 5.2), or is 2^63 or more.
+ */
 static uint64_t payload(const sr_wsframe *f)
 {
     unsigned first = f->head[1] & LENGTH;

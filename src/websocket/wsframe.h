@@ -1,10 +1,11 @@
 #ifndef SR_WSFRAME_H
 #define SR_WSFRAME_H
 /*
- * wsframe: frames of WebSocket (RFC 6455 5): reads those of a client, which come in pieces, as messages, and writes heads of those of the
- * server.
+ * wsframe: frames of WebSocket (RFC 6455 5): reads those of a client, which come in pieces, as messages, and
+ * writes heads of those of the server.
  *
- * Owner: the WebSocket. Between two messages the reader has no memory. What a head announces is not allocated before it comes.
+ * Owner: the WebSocket. Between two messages the reader has no memory. What a head announces is not allocated
+ * before it comes.
  * Thread: one at a time.
  * Failure: a frame that breaks a rule is the end: SR_WSFRAME_BAD, with the code to close with.
  */
@@ -39,7 +40,8 @@ enum {
 };
 
 typedef enum sr_wsframe_result {
-    SR_WSFRAME_WAIT, /* it was none but a fragment, or a part of a frame: more must come, if no bytes are left */
+    /* it was none but a fragment, or a part of a frame: more must come, if no bytes are left */
+    SR_WSFRAME_WAIT,
     SR_WSFRAME_MESSAGE, /* a whole one: its kind and bytes are set */
     SR_WSFRAME_BAD,     /* `code` is set; it stays so */
 } sr_wsframe_result;
@@ -66,8 +68,8 @@ void sr_wsframe_init(sr_wsframe *f);
 void sr_wsframe_free(sr_wsframe *f);
 
 /*
- * Takes bytes of one frame, of which it changes some, and sets *used. `max`: bytes of a message; SR_CLOSE_TOO_LARGE as soon as a head announces more.
- * Without memory SR_WSFRAME_BAD with SR_CLOSE_ERROR.
+ * Takes bytes of one frame, of which it changes some, and sets *used. `max`: bytes of a message;
+ * SR_CLOSE_TOO_LARGE as soon as a head announces more. Without memory SR_WSFRAME_BAD with SR_CLOSE_ERROR.
  */
 sr_wsframe_result sr_wsframe_feed(sr_wsframe *f, char *at, size_t len, size_t max, size_t *used);
 
@@ -93,11 +95,15 @@ bool sr_wsframe_add(sr_buffer *out, sr_wsframe_kind kind, sr_bytes bytes);
 bool sr_wsframe_code(unsigned code);
 
 /*
- * A whole CLOSE frame, of which the reason is cut to what fits. Returns its length. SR_CLOSE_NONE: without a code.
+ * A whole CLOSE frame, of which the reason is cut to what fits. Returns its length. SR_CLOSE_NONE: without a
+ * code.
  */
 size_t sr_wsframe_close(char to[2 + SR_WSFRAME_CONTROL_MAX], unsigned code, sr_bytes reason);
 
-/* XORs bytes with a mask, whose first byte in memory is for the first of them. Returns the mask for what follows. */
+/*
+ * XORs bytes with a mask, whose first byte in memory is for the first of them. Returns the mask for what
+ * follows.
+ */
 uint32_t sr_wsframe_unmask(char *at, size_t len, uint32_t mask);
 
 #endif

@@ -1,8 +1,8 @@
 #ifndef SR_WSORDERS_H
 #define SR_WSORDERS_H
 /*
- * wsorders: what the events of a response have the edge do: messages for the client, an end, and control messages of GRIP. May end the
- * WebSocket for its client.
+ * wsorders: what the events of a response have the edge do: messages for the client, an end, and control
+ * messages of GRIP. May end the WebSocket for its client.
  */
 #include "wscarrier.h"
 

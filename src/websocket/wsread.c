@@ -13,7 +13,10 @@ enum {
     FRAMES = 256,          /* then there is no other read */
 };
 
-/* Sends what answers the pings that were read. A write for each would be dear. False: it is over for the client. */
+/*
+ * Sends what answers the pings that were read. A write for each would be dear. False: it is over for the
+ * client.
+ */
 static bool send_pongs(sr_websocket *ws)
 {
     sr_buffer *pongs = &ws->all->pongs;
@@ -58,7 +61,10 @@ static bool pong(sr_websocket *ws, sr_bytes bytes)
     return sr_wsframe_add(&ws->all->pongs, SR_WSFRAME_PONG, bytes) || fail(ws, SR_CLOSE_ERROR, "no memory");
 }
 
-/* The client closes: the application is told, and CLOSE is sent when it has answered, behind what it has to say. */
+/*
+ * The client closes: the application is told, and CLOSE is sent when it has answered, behind what it has to
+ * say.
+ */
 static bool closed(sr_websocket *ws)
 {
     const sr_wsframe *f = &ws->frames;

@@ -1,7 +1,8 @@
 #ifndef SR_WORKER_EDGES_H
 #define SR_WORKER_EDGES_H
 /*
- * edges: which edges a worker knows. They come and go: the sleepers have their names, and each is asked for its queue.
+ * edges: which edges a worker knows. They come and go: the sleepers have their names, and each is asked for
+ * its queue.
  *
  * Owner: the worker (worker.h). While it has a request, the line to the edge of that is left alone.
  */
@@ -19,8 +20,8 @@ int sr_worker_look(sr_worker *w);
 int64_t sr_worker_patience(const sr_worker *w);
 
 /*
- * Waits until each edge that has come has opened its queue; from an edge that does, this takes less than a millisecond. False: one does not
- * within a second, or there is none.
+ * Waits until each edge that has come has opened its queue; from an edge that does, this takes less than a
+ * millisecond. False: one does not within a second, or there is none.
  */
 bool sr_worker_meet(sr_worker *w);
 

@@ -3,8 +3,8 @@
 /*
  * line: the connection of a worker to an edge, on which notes go in both directions (share/door.h).
  *
- * Owner: the worker (worker.h), which opens and closes it. Failure: an errno; the edge is gone, or the application has
- * closed the descriptor.
+ * Owner: the worker (worker.h), which opens and closes it. Failure: an errno; the edge is gone, or the
+ * application has closed the descriptor.
  */
 #include "worker.h"
 
@@ -14,7 +14,10 @@ enum { SR_WORKER_PIECE = SR_RECORD_MAX - sizeof(sr_record) }; /* bytes of a reco
 
 #define SR_WORKER_LOOK_NS (20 * SR_MILLISECOND) /* between two checks whether the edge is still there */
 
-/* Whether this process is a child of the one that has opened it, even one that was forked past pthread_atfork. */
+/*
+ * Whether this process is a child of the one that has opened it, even one that was forked past
+ * pthread_atfork.
+ */
 static inline bool sr_worker_is_child(const sr_worker *w)
 {
     return !atomic_load_explicit(w->mine, memory_order_relaxed);
@@ -30,8 +33,9 @@ void sr_worker_tell(const sr_worker *w, const sr_worker_line *l);
 int sr_worker_answer(sr_worker *w, sr_message_kind kind, sr_message *note, int *fds, int *n);
 
 /*
- * Whether the line is still there. An application may have closed it, and got its number for something of its own, to which no note must
- * go. Both descriptors have high numbers (sr_descriptors_high), so that this takes more than to close and to open files.
+ * Whether the line is still there. An application may have closed it, and got its number for something of its
+ * own, to which no note must go. Both descriptors have high numbers (sr_descriptors_high), so that this takes
+ * more than to close and to open files.
  */
 bool sr_worker_has_line(const sr_worker_line *l);
 

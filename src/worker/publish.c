@@ -18,8 +18,8 @@ static bool lives(const sr_worker_line *l)
 }
 
 /*
- * Returns room for a record; NULL: the edge is gone. No handler of a signal runs meanwhile: it might publish, too. Edges always read, so
- * this takes no longer than a step of their loop.
+ * Returns room for a record; NULL: the edge is gone. No handler of a signal runs meanwhile: it might publish,
+ * too. Edges always read, so this takes no longer than a step of their loop.
  */
 static sr_record *room(const sr_worker *w, const sr_worker_line *l, size_t payload)
 {
@@ -57,7 +57,10 @@ bool sr_worker_publish(sr_worker *w, sr_bytes packed)
     int32_t given[SR_EDGES_MAX] = {0}; /* PID of the edge at each place that has it */
     if (sr_worker_is_child(w) || !sr_worker_meet(w))
         return false;
-    /* once more if an edge has come meanwhile: it may have taken connections over from one that had not read this */
+    /*
+     * once more if an edge has come meanwhile: it may have taken connections over from one that had not read
+     * this
+     */
     do {
         for (unsigned i = 0; i < w->n_open; i++) {
             int32_t *pid = &given[w->open[i] - w->edges];

@@ -60,8 +60,8 @@ static bool drop(sr_worker *w)
 }
 
 /*
- * Returns room for a record. NULL: the edge is gone, or a signal handler has ended the wait, which it does not
- * for the end of a reply.
+ * Returns room for a record. NULL: the edge is gone, or a signal handler has ended the wait, which it does
+ * not for the end of a reply.
  */
 static sr_record *room(sr_worker *w, size_t payload, bool is_end)
 {

@@ -24,8 +24,8 @@ static bool called_away(const sr_worker *w)
 }
 
 /*
- * A page that the kernel clears in a child, so that no system call is needed to know. Where it can't (before Linux 4.14, on other systems), a child is
- * known by sr_worker_forked alone.
+ * A page that the kernel clears in a child, so that no system call is needed to know. Where it can't (before
+ * Linux 4.14, on other systems), a child is known by sr_worker_forked alone.
  */
 static const _Atomic uint32_t always = 1, never = 0;
 

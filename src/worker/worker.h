@@ -14,11 +14,11 @@
  * requests that wait, the oldest is taken first.
  *
  * Owner: one process, one thread. sr_worker_wake, _drain and _stop may be called by signal handlers too.
- * Fork: a child of the application serves nothing. What it calls here does nothing, however it was forked, and
- * sr_worker_next returns DONE.
+ * Fork: a child of the application serves nothing. What it calls here does nothing, however it was forked,
+ * and sr_worker_next returns DONE.
  * Whole or cut: once a part of a reply could not be sent, whatever the reason, nothing more of it is, and its
- * end is SR_REPLY_CUT, whatever the caller says. The end itself is never left out: it waits for room as long as
- * the edge lives.
+ * end is SR_REPLY_CUT, whatever the caller says. The end itself is never left out: it waits for room as long
+ * as the edge lives.
  * Failure: the next call notices that an edge has died. Replies to its requests are dropped, and the next
  * sr_worker_next says hello to the edge that replaces it.
  */
@@ -113,8 +113,8 @@ int sr_worker_open(sr_worker *w, const sr_worker_config *config);
 void sr_worker_close(sr_worker *w);
 
 /*
- * In a child that has just been forked, for pthread_atfork: where the kernel can't tell children (before Linux 4.14), nothing
- * else does. Safe in a handler of a signal.
+ * In a child that has just been forked, for pthread_atfork: where the kernel can't tell children (before
+ * Linux 4.14), nothing else does. Safe in a handler of a signal.
  */
 void sr_worker_forked(sr_worker *w);
 
@@ -126,12 +126,16 @@ void sr_worker_wake(sr_worker *w);
 void sr_worker_drain(sr_worker *w);
 void sr_worker_stop(sr_worker *w);
 
-/* The id that the server makes of the request at hand, also when the reply is complete. As in the logs of its edge. */
+/*
+ * The id that the server makes of the request at hand, also when the reply is complete. As in the logs of its
+ * edge.
+ */
 sr_bytes sr_worker_made_id(const sr_worker *w, char out[SR_REQUEST_ID_MADE]);
 
 /*
- * Hands an item (share/item.h) to all edges, in the order of the calls, with or without a request at hand. Waits for room as the end of a
- * reply does. False: that is not possible now, and no edge has got it: this is a child, or an edge that has come does not answer.
+ * Hands an item (share/item.h) to all edges, in the order of the calls, with or without a request at hand.
+ * Waits for room as the end of a reply does. False: that is not possible now, and no edge has got it: this is
+ * a child, or an edge that has come does not answer.
  */
 bool sr_worker_publish(sr_worker *w, sr_bytes packed);
 
@@ -157,15 +161,16 @@ void sr_worker_log(sr_worker *w, sr_bytes run);
 bool sr_worker_write(sr_worker *w, const struct iovec *body, int n, bool paced);
 
 /*
- * There is nothing to write, and maybe never will be: lets the edge send what was written, and look for the client now and then.
+ * There is nothing to write, and maybe never will be: lets the edge send what was written, and look for the
+ * client now and then.
  * False: edge or client is gone.
  */
 bool sr_worker_ask(sr_worker *w);
 
 /*
- * A file as the whole body, after a head. The descriptor stays the caller's, who may do with it and with the file what it
- * likes: the client gets the bytes that the file has now. False: that can't be said of this file, or it can't be passed; nothing of it was
- * or will be sent.
+ * A file as the whole body, after a head. The descriptor stays the caller's, who may do with it and with the
+ * file what it likes: the client gets the bytes that the file has now. False: that can't be said of this
+ * file, or it can't be passed; nothing of it was or will be sent.
  */
 bool sr_worker_file(sr_worker *w, int fd, uint64_t offset, uint64_t length);
 

@@ -1,28 +1,31 @@
 /*
- * faults: a library to preload under a server (LD_PRELOAD) that makes system calls and allocations fail on request.
+ * faults: a library to preload under a server (LD_PRELOAD) that makes system calls and allocations fail on
+ * request.
  *
- * It makes frequent what is rare on real machines: a short read, an interrupted call, a full descriptor table, a lack of
- * memory or disk space, a client that disconnects, a clock that jumps. The server does not know of it: the code that is
- * tested is the code that is shipped.
+ * It makes frequent what is rare on real machines: a short read, an interrupted call, a full descriptor
+ * table, a lack of memory or disk space, a client that disconnects, a clock that jumps. The server does not
+ * know of it: the code that is tested is the code that is shipped.
  *
- * Which calls fail. Only those whose return address lies in Sirius.so or in the program sirius-edge: perl, the application
- * and the C library see no fault, so whatever breaks is the server. Two faults concern everybody: the clock, since Perl
- * code of the server reads it too, and fork. What the kernel never does is not injected: no short read of an eventfd or a
- * datagram, no interruption of a write to an eventfd, which does not sleep, and no reset of a pair of sockets with both
- * ends open.
+ * Which calls fail. Only those whose return address lies in Sirius.so or in the program sirius-edge: perl,
+ * the application and the C library see no fault, so whatever breaks is the server. Two faults concern
+ * everybody: the clock, since Perl code of the server reads it too, and fork. What the kernel never does is
+ * not injected: no short read of an eventfd or a datagram, no interruption of a write to an eventfd, which
+ * does not sleep, and no reset of a pair of sockets with both ends open.
  *
  * How a test controls it. FAULTS_FILE names a file that all processes of the server and the test map
  * (Sirius::Test::Faults writes it), so faults begin and end while the server runs. For each fault it has
  *   rate      how many of 65,536 calls fail; all faults share one generator, so that they mix in any order
- *   nth       or only that call from now on, so that a test can make each allocation of a request fail in turn
+ *   nth       or only that call from now on, so that a test can make each allocation of a request fail in
+ *             turn
  *   error     the errno, if there are several
  *   injected  how often it has happened; a test that does not check this could not fail
  * and the process that is meant (0: all), and by how many seconds the clock is wrong.
  *
- * What each test of xt/faults requires: what was answered is complete; what can't be answered is refused or visibly cut off;
- * no process spins; when the fault ends, the server serves again.
+ * What each test of xt/faults requires: what was answered is complete; what can't be answered is refused or
+ * visibly cut off; no process spins; when the fault ends, the server serves again.
  *
- * If a function has two names, the 64-bit one is used (_FILE_OFFSET_BITS), as in Sirius.so. For glibc: __libc_malloc.
+ * If a function has two names, the 64-bit one is used (_FILE_OFFSET_BITS), as in Sirius.so. For glibc:
+ * __libc_malloc.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -63,7 +66,10 @@ typedef enum which { /* Sirius::Test::Faults has the names in this order */
                      TAKE, /* a message from one. EMFILE: it arrives without its descriptors */
                      MEMORY,
                      WATCH, /* epoll_ctl */
-                     HANDLE, /* a new epoll set, eventfd, timerfd, signalfd, pidfd, pair of sockets or file in memory */
+                     /*
+                      * a new epoll set, eventfd, timerfd, signalfd, pidfd, pair of sockets or file in memory
+                      */
+                     HANDLE,
                      SPOOL,  /* temporary files */
                      LOG,    /* files that are appended to */
                      UNREAD, /* a file that can't be read */

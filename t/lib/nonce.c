@@ -2,19 +2,20 @@
 #define _GNU_SOURCE /* memmem */
 #endif
 /*
- * nonce: sends requests of random shapes, each with a nonce of its own, and checks that each response carries what its
- * request has sent. Sirius::Soak::Nonces runs it, and has the application for it.
+ * nonce: sends requests of random shapes, each with a nonce of its own, and checks that each response carries
+ * what its request has sent. Sirius::Soak::Nonces runs it, and has the application for it.
  *
- *   nonce data FILE
- *   nonce PORT DATA name=number ...     tls=1 connections=32 requests=1000 seed=1 cancel=10 (per mille) slow=1 dies=1 reuse=1
+ *   nonce data FILE nonce PORT DATA name=number ...     tls=1 connections=32 requests=1000 seed=1 cancel=10
+ *   (per mille) slow=1 dies=1 reuse=1
  *
- * The nonce of 16 hexadecimal digits is in the path. It determines each byte of the request body and of the response: those of
- * DATA, which are random, from an offset on that the nonce says, each in exclusive or with a digit of the nonce. A byte that is
- * another request's, one too few or too many, or a hole is therefore seen, in the moment in which it comes.
+ * The nonce of 16 hexadecimal digits is in the path. It determines each byte of the request body and of the
+ * response: those of DATA, which are random, from an offset on that the nonce says, each in exclusive or with
+ * a digit of the nonce. A byte that is another request's, one too few or too many, or a hole is therefore
+ * seen, in the moment in which it comes.
  *
- * A response is whole and right; or refused, by a status without a nonce; or it is cut, which must be recognizable; or the
- * client itself has cancelled it. All else is wrong: a line on STDOUT for each of the first few. At the end a line of
- * name=number. The exit status is 1 if anything was wrong.
+ * A response is whole and right; or refused, by a status without a nonce; or it is cut, which must be
+ * recognizable; or the client itself has cancelled it. All else is wrong: a line on STDOUT for each of the
+ * first few. At the end a line of name=number. The exit status is 1 if anything was wrong.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -159,8 +160,8 @@ static size_t size(void)
 }
 
 /*
- * The kinds, as the application of Sirius::Soak::Nonces knows them. Those that end a worker or take long are rare, as the
- * others could not show much otherwise.
+ * The kinds, as the application of Sirius::Soak::Nonces knows them. Those that end a worker or take long are
+ * rare, as the others could not show much otherwise.
  */
 static char kind(void)
 {

@@ -8,7 +8,8 @@ use List::Util qw(sum0);
 use Test::More;
 use Sirius::Test;
 
-# Where the time goes, and what the application has died of: from the request to the scoreboard, which the admin port shows
+# Where the time goes, and what the application has died of: from the request to the scoreboard, which the
+# admin port shows
 
 # The times of calls are those that the application measures itself
 my $APP = <<'APP';

@@ -7,8 +7,9 @@ use Time::HiRes qw(sleep time);
 use Test::More;
 use Sirius::Test;
 
-# The admin port with edges: its connections belong to an edge of its own, whose one worker is the admin process. Each of the
-# two can end or stand still without the other, and neither has to do with the edge of the server
+# The admin port with edges: its connections belong to an edge of its own, whose one worker is the admin
+# process. Each of the two can end or stand still without the other, and neither has to do with the edge of
+# the server
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $APP = <<'APP';

@@ -98,7 +98,8 @@ APP
     $server->stop;
 };
 
-# The kernel tells nothing of a process that has changed its user to others of that user, so the supervisor is asked
+# The kernel tells nothing of a process that has changed its user to others of that user, so the supervisor is
+# asked
 subtest 'Workers of --user' => sub {
     plan skip_all => 'only root can become another user' if $>;
     my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );

@@ -8,7 +8,8 @@ use Sirius::Test::Shop;
 
 BEGIN { skip_without('Mojolicious') }
 
-# A Mojolicious application under PSGI, end to end. Its bodies are objects with getline, its chunked responses are framed by itself
+# A Mojolicious application under PSGI, end to end. Its bodies are objects with getline, its chunked responses
+# are framed by itself
 
 my $server = start_server( <<'APP', qw(--workers 1 --body-memory 64k), listeners() );
 use Mojolicious::Lite -signatures;
@@ -54,8 +55,8 @@ subtest 'a session' => sub {
     is $server->ask('GET /count')->body, 1, 'another one';
 };
 
-# Mojo::Server::PSGI copies %env. What is behind a request must cost nothing then: 250 KiB there, and the same requests one
-# by one, of which the copies are the same
+# Mojo::Server::PSGI copies %env. What is behind a request must cost nothing then: 250 KiB there, and the same
+# requests one by one, of which the copies are the same
 subtest '250 KiB of requests in one go' => sub {
     my ($worker) = $server->workers;
     my $cpu = sub {

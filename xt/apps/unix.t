@@ -6,8 +6,9 @@ use Test::More;
 use File::Temp;
 use Sirius::Test;
 
-# Unix sockets have neither addresses nor ports, but applications, frameworks and loggers read them: the client is
-# 127.0.0.1 and the port of the server 80, unless a Host or a trusted proxy says more. No warning anywhere
+# Unix sockets have neither addresses nor ports, but applications, frameworks and loggers read them: the
+# client is 127.0.0.1 and the port of the server 80, unless a Host or a trusted proxy says more. No warning
+# anywhere
 
 my $dir = File::Temp->newdir;
 

@@ -113,7 +113,8 @@ subtest 'names of servers' => sub {
     is( Bench::Peer::peer('feersum-system:16')->{label}, 'Feersum',                       'and the peer' );
 };
 
-# All alike but for one in which all are slower, so that the greatest p99 is not that of the first or the last case
+# All alike but for one in which all are slower, so that the greatest p99 is not that of the first or the last
+# case
 my %fairness = map {
     my $factor = $_ eq 'fair-headers' ? 3 : 1;
     $_ => {

@@ -194,7 +194,9 @@ static void aborted(void)
     setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     client_close(&c);
     go_on();
-    /* the edge looks once, 10 ms after the request; a loss after that is seen when the answer cannot be sent */
+    /*
+     * the edge looks once, 10 ms after the request; a loss after that is seen when the answer cannot be sent
+     */
     counts_either(" aborted 1 closed:client 1", " 2xx 1 aborted 1 closed:client 1", "whose client goes");
     is_int((long long)bytes, 0, "no byte of it was sent");
     site_close(&s);
@@ -252,7 +254,10 @@ static void refused(void)
     each(&config, list, sizeof list / sizeof *list);
 }
 
-/* The header of the PROXY protocol: none, a wrong one, one that does not come, and a right one; then of a stranger */
+/*
+ * The header of the PROXY protocol: none, a wrong one, one that does not come, and a right one; then of a
+ * stranger
+ */
 static void prefaced(void)
 {
     sr_config config = config_default();

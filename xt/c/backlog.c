@@ -1,6 +1,6 @@
 /*
- * backlog: how far a response may be ahead of its client (SR_PENDING_MAX). Its worker waits there, a worker that does not is broken.
- * The file of what is pending is sparse: it takes no room and no time
+ * backlog: how far a response may be ahead of its client (SR_PENDING_MAX). Its worker waits there, a worker
+ * that does not is broken. The file of what is pending is sparse: it takes no room and no time
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -41,7 +41,10 @@ static void settle(void)
         MUST(moments_step());
 }
 
-/* A response has begun, and its client reads nothing. `written` bytes are in its file, `left` of them are to be sent. */
+/*
+ * A response has begun, and its client reads nothing. `written` bytes are in its file, `left` of them are to
+ * be sent.
+ */
 static void begin(uint64_t written, uint64_t left)
 {
     const moments_shape *shape = moments_shapes;

@@ -1,4 +1,7 @@
-/* client: whom a connection and a request come from. An engine that only has a configuration, connections without sockets. */
+/*
+ * client: whom a connection and a request come from. An engine that only has a configuration, connections
+ * without sockets.
+ */
 #include "conn/client.h"
 #include "conn/proxyhead.h"
 #include "http1/head.h"

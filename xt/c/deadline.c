@@ -177,8 +177,8 @@ static void many(void)
 }
 
 /*
- * Those that had to wait for their turn for longer than a second are not taken for clients that this process has kept
- * waiting.
+ * Those that had to wait for their turn for longer than a second are not taken for clients that this process
+ * has kept waiting.
  */
 static void turns(void)
 {

@@ -1,8 +1,8 @@
 #ifndef DRIVER_H
 #define DRIVER_H
 /*
- * driver: an edge with its workers, without Perl. Edge and workers are processes that this one forks, the application is `serve`
- * below, clients are blocking sockets of the caller. Paths of the application:
+ * driver: an edge with its workers, without Perl. Edge and workers are processes that this one forks, the
+ * application is `serve` below, clients are blocking sockets of the caller. Paths of the application:
  *
  *   /            the slot of the worker
  *   /sleep/MS    the same after a while

@@ -1,6 +1,7 @@
 /*
- * edge: an edge with real sockets, an honest worker, and beside it workers that do what they must not. The clients of the
- * honest one notice nothing; the edge goes on with the descriptors and the memory that it had; the supervisor is told.
+ * edge: an edge with real sockets, an honest worker, and beside it workers that do what they must not. The
+ * clients of the honest one notice nothing; the edge goes on with the descriptors and the memory that it had;
+ * the supervisor is told.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -689,8 +690,9 @@ static bool settles(int descriptors)
 }
 
 /*
- * qemu-user takes descriptors that the control buffer of a program has no room for, and leaves them open. On a machine of the other
- * byte order it also adds 2^56 to an eventfd that came from another process, where the program has said 1.
+ * qemu-user takes descriptors that the control buffer of a program has no room for, and leaves them open. On
+ * a machine of the other byte order it also adds 2^56 to an eventfd that came from another process, where the
+ * program has said 1.
  */
 static bool keeps_what_does_not_fit(void)
 {

@@ -1,8 +1,8 @@
 #ifndef EDGE_SITE_H
 #define EDGE_SITE_H
 /*
- * edge_site: what an edge of these tests is given: memory, an address, and limits that no request meets by accident. The
- * edge may be in the process of the test, which turns its loop.
+ * edge_site: what an edge of these tests is given: memory, an address, and limits that no request meets by
+ * accident. The edge may be in the process of the test, which turns its loop.
  */
 #include "edge/edge.h"
 #include "edge/setup.h"

@@ -1,4 +1,6 @@
-/* facilities: what the edge and the queue need of a system, as the headers of src/net and src/base promise it */
+/*
+ * facilities: what the edge and the queue need of a system, as the headers of src/net and src/base promise it
+ */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POLLRDHUP, waitpid */
 #endif

@@ -1,6 +1,6 @@
 /*
- * failures: what tempfile, scoreboard and descriptors do when the kernel says no. The calls below stand before
- * those of libc: each does what it should, but for the one that is to fail.
+ * failures: what tempfile, scoreboard and descriptors do when the kernel says no. The calls below stand
+ * before those of libc: each does what it should, but for the one that is to fail.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

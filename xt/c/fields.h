@@ -7,7 +7,9 @@
 
 #include <stdio.h>
 
-/* Each ends in CRLF. Returns where the head lies, up to the next call; NULL: it was refused, r->why says why. */
+/*
+ * Each ends in CRLF. Returns where the head lies, up to the next call; NULL: it was refused, r->why says why.
+ */
 static inline const char *request_of(sr_request *r, const char *fields)
 {
     static char head[70000];

@@ -1,6 +1,6 @@
 /*
- * fuzz_replay: every target of fuzz/ with its corpus, fuzz/NAME.corpus: one input a line, as C escapes. A target
- * aborts when something is wrong, and says where.
+ * fuzz_replay: every target of fuzz/ with its corpus, fuzz/NAME.corpus: one input a line, as C escapes. A
+ * target aborts when something is wrong, and says where.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem */

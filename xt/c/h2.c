@@ -1,6 +1,6 @@
 /*
- * h2: sessions of HTTP/2 frame by frame: an edge in this process with one worker, a clock that the test turns, and a client that
- * sends any frame in any pieces.
+ * h2: sessions of HTTP/2 frame by frame: an edge in this process with one worker, a clock that the test
+ * turns, and a client that sends any frame in any pieces.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -111,7 +111,10 @@ static bool is_whole(void)
     return moments_judge(&client, &status) == V_WHOLE;
 }
 
-/* A worker that has to wait for room in its ring wakes the edge first. Without leases the bytes of a file are there, too. */
+/*
+ * A worker that has to wait for room in its ring wakes the edge first. Without leases the bytes of a file are
+ * there, too.
+ */
 static bool made_room(void)
 {
     if (!moments_workers[0].shape)
@@ -176,7 +179,9 @@ static void trailers(int32_t stream)
 
 /* --- pieces --- */
 
-/* A conversation of three requests; the client sends so many bytes first, then the rest, or `each` at a time. */
+/*
+ * A conversation of three requests; the client sends so many bytes first, then the rest, or `each` at a time.
+ */
 static size_t pieces(size_t first, size_t each)
 {
     open_client(true);
@@ -465,7 +470,10 @@ static void tunnels(void)
     end_edge();
 }
 
-/* Whether the time limit of the first stream keeps its place when the connection moves: to look for it costs time for each that stalls. */
+/*
+ * Whether the time limit of the first stream keeps its place when the connection moves: to look for it costs
+ * time for each that stalls.
+ */
 static bool keeps_place(void)
 {
     sr_exchange *x = SR_LIST_ENTRY(session()->streams.next, sr_h2_stream, link)->exchange;
@@ -667,7 +675,10 @@ static void holds(void)
 
 /* --- allocations --- */
 
-/* What it does while the allocation with this number fails, and all others if `all`. True: no more were needed. */
+/*
+ * What it does while the allocation with this number fails, and all others if `all`. True: no more were
+ * needed.
+ */
 static bool without(long number, bool all, int *whole)
 {
     bool enough;

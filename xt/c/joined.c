@@ -1,6 +1,6 @@
 /*
- * joined: small pieces of a response that a worker has said at once are sent at once. What the client gets is the same
- * as if each had been sent alone, whatever stands between them.
+ * joined: small pieces of a response that a worker has said at once are sent at once. What the client gets is
+ * the same as if each had been sent alone, whatever stands between them.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 /*
- * lanes: who gets a place in a lane, and when it is free again. The edges are in this process, which turns their loops; there is
- * a worker only where one is needed, so what is let in waits in the queue.
+ * lanes: who gets a place in a lane, and when it is free again. The edges are in this process, which turns
+ * their loops; there is a worker only where one is needed, so what is let in waits in the queue.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -481,7 +481,10 @@ static void too_late(void)
     close_edge(ed);
 }
 
-/* Nor does the supervisor read that it takes too long: it is told again each second, and the request counts once. */
+/*
+ * Nor does the supervisor read that it takes too long: it is told again each second, and the request counts
+ * once.
+ */
 static void unheard(void)
 {
     sr_edge *ed = open_edge(NULL, 0);

@@ -1,4 +1,6 @@
-/* lease: who wants to write to a file waits until the lease on it is given back, and the holder hears of it */
+/*
+ * lease: who wants to write to a file waits until the lease on it is given back, and the holder hears of it
+ */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,6 +1,7 @@
 /*
- * leased: files that are being sent, and that somebody wants to write to. The clock is that of the test: time for a copy counts from
- * when it was noticed that somebody waits. No byte of another content is sent, whatever comes when
+ * leased: files that are being sent, and that somebody wants to write to. The clock is that of the test: time
+ * for a copy counts from when it was noticed that somebody waits. No byte of another content is sent,
+ * whatever comes when
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -156,7 +157,9 @@ static void one(void)
     end(&a);
 }
 
-/* The time of the second counts from the same moment as that of the first, not from when the first is done. */
+/*
+ * The time of the second counts from the same moment as that of the first, not from when the first is done.
+ */
 static void several(void)
 {
     sending a, b;

@@ -304,7 +304,10 @@ static void timers(sr_live *live)
     ok(!live->held[SR_HELD_STREAM] && !live->wheel.n, "nothing is left");
 }
 
-/* Connections come from another edge: whichever of the two knows a publication first, each of them gets it once */
+/*
+ * Connections come from another edge: whichever of the two knows a publication first, each of them gets it
+ * once
+ */
 static void arrivals(sr_live *live)
 {
     one a, b, c, here;

@@ -1,4 +1,7 @@
-/* memory: of zeros, as large as asked for, shared by its descriptor; once it is sealed nobody changes its size */
+/*
+ * memory: of zeros, as large as asked for, shared by its descriptor; once it is sealed nobody changes its
+ * size
+ */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -89,7 +92,10 @@ static void test_failure(void)
 #ifdef SR_PORTABLE
 enum { LARGE = 1024 * 1024 };
 
-/* Its status: bits of what holds where there is no room in /dev/shm, then in /tmp neither. 0: nothing can be mounted here */
+/*
+ * Its status: bits of what holds where there is no room in /dev/shm, then in /tmp neither. 0: nothing can be
+ * mounted here
+ */
 static int without_room(void)
 {
     int fd, status = 1;

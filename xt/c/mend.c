@@ -1,6 +1,6 @@
 /*
- * mend: what workers do while the edge looks through its memory. The look is that of src/edge/mend.c, stopped between its two
- * halves: when the rings are read, and no request is looked at yet.
+ * mend: what workers do while the edge looks through its memory. The look is that of src/edge/mend.c, stopped
+ * between its two halves: when the rings are read, and no request is looked at yet.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -1,8 +1,9 @@
 /*
- * moments: the table of moments (docs/DESIGN.md): each change of mind of the edge about an exchange, before, between and behind
- * each record of its reply, with the record read, unread in the ring, or written while the edge decides. Whatever comes first,
- * the client gets the whole response to its request, or what the table says, and never a wrong one that looks complete; the log has
- * one line, which says so too; and no slot, descriptor or byte is missing afterwards.
+ * moments: the table of moments (docs/DESIGN.md): each change of mind of the edge about an exchange, before,
+ * between and behind each record of its reply, with the record read, unread in the ring, or written while the
+ * edge decides. Whatever comes first, the client gets the whole response to its request, or what the table
+ * says, and never a wrong one that looks complete; the log has one line, which says so too; and no slot,
+ * descriptor or byte is missing afterwards.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -14,7 +15,9 @@
 
 #include <signal.h>
 
-/* When the edge notices the change of mind, the records before the moment were read, and the next one is ... */
+/*
+ * When the edge notices the change of mind, the records before the moment were read, and the next one is ...
+ */
 typedef enum mode {
     BETWEEN,  /* not written yet */
     CROSSING, /* in the ring, and was not read */
@@ -182,7 +185,10 @@ static fate of_taken(const cell *c, bool limited, bool ends, bool no_socket)
     return f;
 }
 
-/* A stream of HTTP/2: RST_STREAM overtakes what was not sent, and what the worker writes meanwhile may have come before the change. */
+/*
+ * A stream of HTTP/2: RST_STREAM overtakes what was not sent, and what the worker writes meanwhile may have
+ * come before the change.
+ */
 static fate of_h2(const cell *c, fate f, bool ends)
 {
     if (f.verdicts & BIT(V_PART))
@@ -656,7 +662,10 @@ static moments_verdict verdict_of_next(void)
     return moments_judge(&client, &status);
 }
 
-/* On a connection of its own; the second is sent with the first or after it. Returns what comes of the second. */
+/*
+ * On a connection of its own; the second is sent with the first or after it. Returns what comes of the
+ * second.
+ */
 static moments_verdict second_of_two(bool together, bool dies)
 {
     const moments_shape *new = shape_of("whole"), *old = shape_of("old");
@@ -720,7 +729,10 @@ static void old_behind_new(void)
 
 /* --- a file without its record --- */
 
-/* The worker dies between the two: with `noticed` the edge has read the file by then, with `gone` its client has left. */
+/*
+ * The worker dies between the two: with `noticed` the edge has read the file by then, with `gone` its client
+ * has left.
+ */
 static void file_without_record(bool noticed, bool gone)
 {
     char path[] = "/tmp/sirius-moments-XXXXXX";

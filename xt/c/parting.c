@@ -1,4 +1,7 @@
-/* parting: what a tunnel has left for its application, that reads all of it, some, nothing, or is gone; time is an input */
+/*
+ * parting: what a tunnel has left for its application, that reads all of it, some, nothing, or is gone; time
+ * is an input
+ */
 #include "conn/parting.h"
 
 #include "conn/lifetime.h"
@@ -15,7 +18,10 @@ static sr_engine *e;
 static const sr_config config = {.write_ns = LIMIT * SR_SECOND, .max_connections = 10};
 static char bytes[1 << 20];
 
-/* A pair whose socket is full, and LEFT bytes more. *theirs is the application's end. Returns the bytes that it may read. */
+/*
+ * A pair whose socket is full, and LEFT bytes more. *theirs is the application's end. Returns the bytes that
+ * it may read.
+ */
 static size_t leave(int *theirs)
 {
     sr_pump *p = sr_pump_new(NULL);

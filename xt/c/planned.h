@@ -1,6 +1,8 @@
 #ifndef PLANNED_H
 #define PLANNED_H
-/* planned: the sink itself, with writes that do what they are told, and lines for it. One sink, one thread. */
+/*
+ * planned: the sink itself, with writes that do what they are told, and lines for it. One sink, one thread.
+ */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,4 +1,7 @@
-/* proxyline: every header whole, with bytes behind it, and cut at each byte; each byte of a good one made wrong. */
+/*
+ * proxyline: every header whole, with bytes behind it, and cut at each byte; each byte of a good one made
+ * wrong.
+ */
 #include "../../src/net/proxyline.h"
 
 #include <stdlib.h>
@@ -168,7 +171,10 @@ static void limits(void)
     free(block);
 }
 
-/* Random bytes in a good header: whatever it says, it says the same in every split, and reads no byte too many. */
+/*
+ * Random bytes in a good header: whatever it says, it says the same in every split, and reads no byte too
+ * many.
+ */
 static void damaged(void)
 {
     bool same = true;

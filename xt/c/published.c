@@ -1,6 +1,7 @@
 /*
- * published: the order of items that wait in an edge, that of src/edge/publish.c; with a qsort that turns equal ones round, as that of some
- * libraries may, and with items that are only noted when they are published.
+ * published: the order of items that wait in an edge, that of src/edge/publish.c; with a qsort that turns
+ * equal ones round, as that of some libraries may, and with items that are only noted when they are
+ * published.
  */
 #include "edge/publish.h"
 

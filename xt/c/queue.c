@@ -1,4 +1,7 @@
-/* queue: many workers, killed at any instruction: each request is served once, or was with the worker that was killed */
+/*
+ * queue: many workers, killed at any instruction: each request is served once, or was with the worker that
+ * was killed
+ */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* F_ADD_SEALS */
 #endif
@@ -288,7 +291,10 @@ static void taken_back(void)
     is_int(sr_queue_new(&q, 0, 1), EINVAL, "none would be none");
 }
 
-/* Behind a request that comes back, those that others took meanwhile count no more as waiting: they would fill --max-queue */
+/*
+ * Behind a request that comes back, those that others took meanwhile count no more as waiting: they would
+ * fill --max-queue
+ */
 static void overtaken(void)
 {
     pair p;
@@ -360,7 +366,10 @@ static void kept_waiting(void)
     pair_close(&p);
 }
 
-/* A worker writes into the claims what it likes. Whatever it is, no request is forgotten, and what waits is counted right */
+/*
+ * A worker writes into the claims what it likes. Whatever it is, no request is forgotten, and what waits is
+ * counted right
+ */
 static void given_back(void)
 {
     pair p;
@@ -419,7 +428,10 @@ static void far_back(void)
     pair_close(&p);
 }
 
-/* An edge that stands still between a doubt and its end: the worker goes on without the request, and the edge must know */
+/*
+ * An edge that stands still between a doubt and its end: the worker goes on without the request, and the edge
+ * must know
+ */
 static void forgone(void)
 {
     pair p;

@@ -1,6 +1,6 @@
 /*
- * records: TLS after the handshake, against a client of OpenSSL: all ciphers, sizes and deliveries; KeyUpdate;
- * what is refused; going on in another process; and the keys of tickets.
+ * records: TLS after the handshake, against a client of OpenSSL: all ciphers, sizes and deliveries;
+ * KeyUpdate; what is refused; going on in another process; and the keys of tickets.
  */
 #define UPDATE_AFTER 40 /* the records of this program, not those of the library */
 #include "transport/records.c"
@@ -420,7 +420,10 @@ static size_t record(line *l, unsigned char *to, size_t room, size_t len)
     return n > 0 ? (size_t)n : 0;
 }
 
-/* What a client seals that follows no rule, and the alert that it gets: RFC 8446 5.1, 5.4, 6; RFC 5246 6.2.1, 7.2. */
+/*
+ * What a client seals that follows no rule, and the alert that it gets: RFC 8446 5.1, 5.4, 6; RFC 5246 6.2.1,
+ * 7.2.
+ */
 static void told(int version)
 {
     static const struct {

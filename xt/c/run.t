@@ -4,8 +4,8 @@
 #   SIRIUS_C_DIR=/tmp/x CFLAGS=--coverage ...    build in another folder than build/c
 #   CC=s390x-linux-gnu-gcc SIRIUS_C_RUN=qemu-s390x-static ...
 #                                                for another machine, each program run by that command; dev/machines does it
-# Objects are kept, and compiled again when their source, a header or the flags have changed. For single programs only those files of
-# src are compiled that define what they call.
+# Objects are kept, and compiled again when their source, a header or the flags have changed. For single
+# programs only those files of src are compiled that define what they call.
 use strict;
 use warnings;
 use Config;
@@ -43,7 +43,8 @@ sub run {
     return $?, $text;
 }
 
-# Another run in the same folder waits. A folder that cannot be written, such as that of a package, is left alone.
+# Another run in the same folder waits. A folder that cannot be written, such as that of a package, is left
+# alone.
 sub build_dir {
     my $path = $ENV{SIRIUS_C_DIR} || catfile( $root, qw(build c) );
     eval { make_path($path); 1 } && open my $file, '>', catfile( $path, 'lock' )

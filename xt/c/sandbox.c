@@ -351,7 +351,10 @@ static int tried(const sr_sandbox *s)
     return status;
 }
 
-/* In a keeper calls with checked arguments are missing as a whole, but for those of memory, limits, signals and ioctl */
+/*
+ * In a keeper calls with checked arguments are missing as a whole, but for those of memory, limits, signals
+ * and ioctl
+ */
 static int wanted(int i, int who, bool files)
 {
     if (tries[i].who & who)

@@ -1,6 +1,6 @@
 /*
- * sandbox_program: what the filter that sandbox.c writes answers, by an interpreter of its program: also on machines whose kernel is
- * not there, under an emulator that has no seccomp.
+ * sandbox_program: what the filter that sandbox.c writes answers, by an interpreter of its program: also on
+ * machines whose kernel is not there, under an emulator that has no seccomp.
  */
 #undef SR_SECCOMP
 #include "edge/sandbox.c"

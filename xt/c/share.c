@@ -1,7 +1,8 @@
 /*
- * share: queue, rings and sleepers with threads that stand for processes, for the thread sanitizer (dev/tsan): what one side
- * writes without an atomic is ordered before what the other reads. The edge doubts claims all the time, whether they are
- * false or not: each request is served once all the same. Between requests, workers publish to all edges.
+ * share: queue, rings and sleepers with threads that stand for processes, for the thread sanitizer
+ * (dev/tsan): what one side writes without an atomic is ordered before what the other reads. The edge doubts
+ * claims all the time, whether they are false or not: each request is served once all the same. Between
+ * requests, workers publish to all edges.
  */
 #include "share/queue.h"
 #include "share/reply.h"
@@ -248,7 +249,10 @@ static void burst(edge *ed, int n)
     }
 }
 
-/* It comes, and goes when all is answered: then the workers look at the other alone. What is published it hears until all have ended. */
+/*
+ * It comes, and goes when all is answered: then the workers look at the other alone. What is published it
+ * hears until all have ended.
+ */
 static void *run(void *at)
 {
     edge *ed = at;

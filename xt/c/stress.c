@@ -1,7 +1,7 @@
 /*
- * stress: an edge, clients that do everything at once, and workers that are killed. Two seconds, or as many as the argument
- * says, and on a busy machine until enough has happened. What a killed worker ran is answered 502, or cut; nothing else fails,
- * and no connection closes for a 502.
+ * stress: an edge, clients that do everything at once, and workers that are killed. Two seconds, or as many
+ * as the argument says, and on a busy machine until enough has happened. What a killed worker ran is answered
+ * 502, or cut; nothing else fails, and no connection closes for a 502.
  */
 #include "driver.h"
 #include "tap.h"

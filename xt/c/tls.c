@@ -1,6 +1,6 @@
 /*
- * tls: connections of TLS with clients that break off, change bytes, and keep the server busy: what they cost is bounded, nothing
- * is lost (the sanitizer looks for leaks), and no error of one reaches another.
+ * tls: connections of TLS with clients that break off, change bytes, and keep the server busy: what they cost
+ * is bounded, nothing is lost (the sanitizer looks for leaks), and no error of one reaches another.
  */
 #include "tap.h"
 
@@ -188,7 +188,9 @@ static int shake(pair *p, size_t piece)
     return err;
 }
 
-/* Opens a pair. What the client has to say at the end of its handshake, which the server does not have yet. */
+/*
+ * Opens a pair. What the client has to say at the end of its handshake, which the server does not have yet.
+ */
 static size_t last_flight(pair *p, int version, char to[BYTES])
 {
     pair_open(p, version);
@@ -300,7 +302,10 @@ static void announced(size_t size, bool fits)
     pair_close(&q);
 }
 
-/* Likewise the second hello, which HelloRetryRequest asks for: alone, and from a client that knows that it will be asked. */
+/*
+ * Likewise the second hello, which HelloRetryRequest asks for: alone, and from a client that knows that it
+ * will be asked.
+ */
 static void announced_again(size_t size, bool fits)
 {
     const char whole[] = {20,        3, 3, 0, 1, 1, 22, 3, 3, 0, 4, 1, (char)(size >> 16), (char)(size >> 8),
@@ -437,7 +442,10 @@ static bool moved(pair *p)
     return p->t;
 }
 
-/* A KeyUpdate in several records. `between`: what comes before the last of them, -1: nothing; the alert that ends it */
+/*
+ * A KeyUpdate in several records. `between`: what comes before the last of them, -1: nothing; the alert that
+ * ends it
+ */
 static void parted(const char *message, size_t len, size_t first, int between, int end)
 {
     pair p;
@@ -471,7 +479,10 @@ static void parted(const char *message, size_t len, size_t first, int between, i
     pair_close(&p);
 }
 
-/* A client that has its KeyUpdates answered and does not read: it is not read either, and no needless turn is asked for. */
+/*
+ * A client that has its KeyUpdates answered and does not read: it is not read either, and no needless turn is
+ * asked for.
+ */
 static void unread(void)
 {
     pair p;

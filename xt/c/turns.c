@@ -1,6 +1,7 @@
 /*
- * turns: which request of connections with several streams gets into the queue next. The protocol is one of the test, whose
- * connections have as many exchanges as they want. There are no workers but in number, so what is put into the queue waits there.
+ * turns: which request of connections with several streams gets into the queue next. The protocol is one of
+ * the test, whose connections have as many exchanges as they want. There are no workers but in number, so
+ * what is put into the queue waits there.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

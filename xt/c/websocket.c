@@ -1,4 +1,7 @@
-/* websocket: what is asked when a client has been behind, and how much is read in a turn; over a protocol that only keeps what it is given. */
+/*
+ * websocket: what is asked when a client has been behind, and how much is read in a turn; over a protocol
+ * that only keeps what it is given.
+ */
 #include "../../src/websocket/wsanswer.h"
 
 #include "../../src/live/channel.h"
@@ -118,7 +121,9 @@ static void refusals(sr_websocket *ws)
        "and another one does");
 }
 
-/* The application answers OPEN when another edge is taking over, which has connections of these kinds only. */
+/*
+ * The application answers OPEN when another edge is taking over, which has connections of these kinds only.
+ */
 static void opens(sr_websockets *all, uint32_t yields, bool stays, const char *what)
 {
     static const char closing[] = "\x88\x02\x03\xf4"; /* 1012 */

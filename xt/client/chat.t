@@ -7,8 +7,8 @@ use Test::More;
 use Sirius::Test;
 use Sirius::Test::Browser;
 
-# eg/chat.psgi in two windows of a browser: what one says, both show; and the progress bar of eg/progress.psgi. Plain, over TLS, and over
-# HTTP/2 with TLS. Pictures are in build/
+# eg/chat.psgi in two windows of a browser: what one says, both show; and the progress bar of
+# eg/progress.psgi. Plain, over TLS, and over HTTP/2 with TLS. Pictures are in build/
 
 my $ROOT    = $Sirius::Test::Server::ROOT;
 my $browser = Sirius::Test::Browser->start or plan skip_all => 'chromium is not installed';

@@ -8,7 +8,8 @@ use Test::More;
 use Sirius::Test;
 use Sirius::Test::Browser;
 
-# A page of 300 pictures, half of them files of --static, in a browser: over HTTP/2 on one connection, over HTTP/1.1 on six
+# A page of 300 pictures, half of them files of --static, in a browser: over HTTP/2 on one connection, over
+# HTTP/1.1 on six
 
 my $browser = Sirius::Test::Browser->start or plan skip_all => 'chromium is not installed';
 my $dir     = File::Temp->newdir;

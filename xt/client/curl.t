@@ -9,7 +9,8 @@ use Socket      qw(AF_INET6 SOCK_STREAM inet_pton pack_sockaddr_in6);
 use Time::HiRes qw(time);
 use Sirius::Test;
 
-# curl, the client that is everywhere: its ways to send a body, its protocols, and what it does with our answers
+# curl, the client that is everywhere: its ways to send a body, its protocols, and what it does with our
+# answers
 
 plan skip_all => 'curl is not installed' if !program('curl');
 

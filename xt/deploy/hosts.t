@@ -9,8 +9,8 @@ use Sirius::Test;
 use Sirius::Test::Hosts;
 use Sirius::Test::Load;
 
-# Three hosts behind each of the load balancers of deploy/, with its file as it is there: all three restarted in turn, one
-# cut off and returned, one killed. With SIRIUS_TEST_LONG=1 more rounds.
+# Three hosts behind each of the load balancers of deploy/, with its file as it is there: all three restarted
+# in turn, one cut off and returned, one killed. With SIRIUS_TEST_LONG=1 more rounds.
 
 Sirius::Test::Hosts->enter;
 
@@ -23,8 +23,8 @@ my @OPTIONS  = (
 );
 my $ROOT = $Sirius::Test::Server::ROOT;
 
-# Notes which request it has begun, "METHOD ID", and which it has ended, with "end " before. The answer is the id and the
-# host. /sleep/SECONDS
+# Notes which request it has begun, "METHOD ID", and which it has ended, with "end " before. The answer is the
+# id and the host. /sleep/SECONDS
 my $APP = <<'APP';
 my ( $host, $file ) = @ENV{qw(TEST_HOST TEST_FILE)};
 open my $out, '>>', $file or die "$file: $!";

@@ -7,7 +7,8 @@ use File::Temp;
 use JSON::PP qw(decode_json);
 use Sirius::Test;
 
-# The alerts, the metric that Kubernetes scales by and the dashboard of Grafana speak of metrics that there are
+# The alerts, the metric that Kubernetes scales by and the dashboard of Grafana speak of metrics that there
+# are
 
 my $DEPLOY   = "$Sirius::Test::Server::ROOT/deploy";
 my $dir      = File::Temp->newdir;

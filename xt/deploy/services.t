@@ -7,8 +7,8 @@ use File::Temp;
 use Time::HiRes qw(sleep);
 use Sirius::Test;
 
-# The units of systemd, the Containerfile and the script for Server::Starter: read by who has to understand them, and the
-# commands in them run.
+# The units of systemd, the Containerfile and the script for Server::Starter: read by who has to understand
+# them, and the commands in them run.
 
 my $ROOT   = $Sirius::Test::Server::ROOT;
 my $DEPLOY = "$ROOT/deploy";

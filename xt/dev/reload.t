@@ -128,7 +128,8 @@ subtest 'a style sheet of --static: the edge has it at once, and the application
     my $again = qr/event: generation\ndata: again \d/;
     $is_told->( qr/event: generation\ndata: .*\n\n/, 'a page is open' );
 
-# the first one shows as well that the page has come to the process that tells it: before, it would be told to load again by any
+    # the first one shows as well that the page has come to the process that tells it: before, it would be
+    # told to load again by any
     for my $case ( [ 'p.html' => qr/$again.*\n\n/ ],
         [ 'a/s.css' => qr/event: styles\ndata: \["s\.css"\]\n\n/ ] )
     {

@@ -6,8 +6,9 @@ use File::Temp ();
 use Test::More;
 use Sirius::Test;
 
-# What an installation has where nothing but a C compiler is: no TLS, no HTTP/2; and what macOS and FreeBSD get (SR_PORTABLE), in one build,
-# to save time. It passes its tests, is asked for what it does not have, and leaves nothing in /tmp. dev/test --portable runs far more
+# What an installation has where nothing but a C compiler is: no TLS, no HTTP/2; and what macOS and FreeBSD
+# get (SR_PORTABLE), in one build, to save time. It passes its tests, is asked for what it does not have, and
+# leaves nothing in /tmp. dev/test --portable runs far more
 
 my $root = $Sirius::Test::Server::ROOT;
 my $dir  = File::Temp->newdir;

@@ -1,6 +1,7 @@
-# Folders are floors: no file of src and xs includes, and no object calls, what lies above it. One table says which floor
-# lies above which, and a second what breaks that today: a line of it that is not needed any more fails too. The files of a
-# folder are in order as well: none calls one that comes after it, so that no files call each other in a circle.
+# Folders are floors: no file of src and xs includes, and no object calls, what lies above it. One table says
+# which floor lies above which, and a second what breaks that today: a line of it that is not needed any more
+# fails too. The files of a folder are in order as well: none calls one that comes after it, so that no files
+# call each other in a circle.
 use strict;
 use warnings;
 use Config;
@@ -171,7 +172,8 @@ for my $source ( sort keys %needs ) {
     }
 }
 
-# Inline functions are in no object: each name in the text of a file counts. A header has the place of its source
+# Inline functions are in no object: each name in the text of a file counts. A header has the place of its
+# source
 my %inline;
 my %text = map { $_ => slurp($_) =~ s{/\*.*?\*/}{}grs =~ s{"(?:\\.|[^"\\])*"}{}gr } @files;
 for my $header ( grep {/\.h\z/} @files ) {

@@ -8,7 +8,8 @@ use File::Spec     ();
 use FindBin;
 use Test::More;
 
-# A change of a header compiles every file anew that includes it, directly or not, so that nothing old is linked
+# A change of a header compiles every file anew that includes it, directly or not, so that nothing old is
+# linked
 
 chdir "$FindBin::Bin/../.." or die "chdir: $!";
 -f 'Makefile'               or BAIL_OUT("no Makefile: run 'perl Makefile.PL && make' first");
@@ -54,7 +55,8 @@ sub closure {
 }
 my %needs = map { $_ => closure( $_, {} ) } @sources;
 
-# What make knows of each object: of the files that the compiler has listed, src/edge/../core/parts.h is src/core/parts.h
+# What make knows of each object: of the files that the compiler has listed, src/edge/../core/parts.h is
+# src/core/parts.h
 my $make = $Config{make} || 'make';
 my %ours = map { $_ => 1 } @headers;    # not perl's: the Makefile itself depends on these
 my ( %listed, %names );

@@ -5,8 +5,8 @@ use lib "$FindBin::Bin/../../t/lib";
 use Test::More;
 use Sirius::Test::Server;
 
-# t/ is what an installation runs, on machines that nobody here has seen: few files, which need neither root nor IPv6, nor modules
-# that Sirius does not need, and do not mind a slow machine. All other tests are in xt/
+# t/ is what an installation runs, on machines that nobody here has seen: few files, which need neither root
+# nor IPv6, nor modules that Sirius does not need, and do not mind a slow machine. All other tests are in xt/
 
 chdir "$FindBin::Bin/../.." or die "$FindBin::Bin: $!";
 my @files = glob 't/*.t';

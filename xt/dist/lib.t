@@ -1,5 +1,5 @@
-# The folders of lib are floors: no module names one that lies above it, and no modules name each other in a circle. What
-# breaks that today is in a table, of which a line that is not needed any more fails too.
+# The folders of lib are floors: no module names one that lies above it, and no modules name each other in a
+# circle. What breaks that today is in a table, of which a line that is not needed any more fails too.
 use strict;
 use warnings;
 use File::Find qw(find);

@@ -1,5 +1,5 @@
-# All of src/ compiles with the C library musl, as Alpine has it, together with OpenSSL, libnghttp2 and libseccomp: it declares less than
-# glibc. dev/machines runs what needs none of these libraries.
+# All of src/ compiles with the C library musl, as Alpine has it, together with OpenSSL, libnghttp2 and
+# libseccomp: it declares less than glibc. dev/machines runs what needs none of these libraries.
 use strict;
 use warnings;
 use File::Temp ();

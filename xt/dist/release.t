@@ -7,8 +7,8 @@ use File::Temp;
 use Sirius::Test;
 use Test::More;
 
-# What dev/dist makes of the last commit, for CPAN: the tarball and what its META says, a trial version, the addresses of the project, and
-# the rules of CPANTS (kwalitee)
+# What dev/dist makes of the last commit, for CPAN: the tarball and what its META says, a trial version, the
+# addresses of the project, and the rules of CPANTS (kwalitee)
 
 plan skip_all => 'for a repository' if !-e '.git' || !-e 'dev/dist' || !`git rev-parse HEAD 2>/dev/null`;
 

@@ -3,7 +3,8 @@ use warnings;
 use File::Temp ();
 use Test::More;
 
-# dev/setup, with programs that only say how they are called: packages are installed, and no service of theirs is started
+# dev/setup, with programs that only say how they are called: packages are installed, and no service of theirs
+# is started
 
 my $dir = File::Temp->newdir;
 my ( $bin, $log ) = ( "$dir/bin", "$dir/log" );

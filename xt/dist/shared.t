@@ -1,5 +1,5 @@
-# What C and Perl both spell: numbers, causes, states and the words of reports. Each is the same on both sides, and whatever
-# in lib names a constant or a file of src beside a number has its row here.
+# What C and Perl both spell: numbers, causes, states and the words of reports. Each is the same on both
+# sides, and whatever in lib names a constant or a file of src beside a number has its row here.
 use strict;
 use warnings;
 use Config;

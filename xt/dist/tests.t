@@ -1,6 +1,7 @@
-# "One noun, one file, one test": what CONTRIBUTING.md says under "Order", to the letter. A module of lib has a test of its
-# name in xt/unit, a file of src one in xt/c, a file of xs one in xt/psgi. Where a part can only be seen in a running server, or together with others,
-# the table says which tests see it. A line of the table that is not needed any more fails, too.
+# "One noun, one file, one test": what CONTRIBUTING.md says under "Order", to the letter. A module of lib has
+# a test of its name in xt/unit, a file of src one in xt/c, a file of xs one in xt/psgi. Where a part can only
+# be seen in a running server, or together with others, the table says which tests see it. A line of the table
+# that is not needed any more fails, too.
 use strict;
 use warnings;
 use File::Basename qw(basename dirname);
@@ -289,7 +290,8 @@ my %ELSEWHERE = (
 );
 #>>>
 
-# Log/Access.pm has xt/unit/log_access.t, OS/Loop.pm xt/unit/loop.t, net/cidr.c xt/c/cidr.c, xs/input.c xt/psgi/input.t
+# Log/Access.pm has xt/unit/log_access.t, OS/Loop.pm xt/unit/loop.t, net/cidr.c xt/c/cidr.c, xs/input.c
+# xt/psgi/input.t
 my %PLACE = ( lib => [qw(xt/unit t)], src => [qw(xt/c c)], xs => [qw(xt/psgi t)] );
 
 sub own_tests {

@@ -1,4 +1,5 @@
-# Packages and images have TLS and HTTP/2: what builds them fails without OpenSSL or libnghttp2, instead of leaving it out. And how the program is linked.
+# Packages and images have TLS and HTTP/2: what builds them fails without OpenSSL or libnghttp2, instead of
+# leaving it out. And how the program is linked.
 use strict;
 use warnings;
 use File::Temp ();

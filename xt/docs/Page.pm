@@ -1,6 +1,7 @@
 package Page;
 
-# A page of the documentation: its blocks of code with the mark above each, its headings, links and words of code.
+# A page of the documentation: its blocks of code with the mark above each, its headings, links and words of
+# code.
 #
 #   <!-- test: run -->
 #   ```sh

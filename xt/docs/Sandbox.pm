@@ -1,7 +1,7 @@
 package Sandbox;
 
-# A folder in which the commands of the documentation run: with an application, with the folders that they name, and
-# with free ports in the place of theirs.
+# A folder in which the commands of the documentation run: with an application, with the folders that they
+# name, and with free ports in the place of theirs.
 
 use strict;
 use warnings;
@@ -151,8 +151,9 @@ sub clear {
     return values %left;
 }
 
-# Their environment tells, or their directory: a process that has set its title has lost the environment. The folder is a text
-# here: at the end of perl its object may be gone first, and no name at all would be that of every process
+# Their environment tells, or their directory: a process that has set its title has lost the environment. The
+# folder is a text here: at the end of perl its object may be gone first, and no name at all would be that of
+# every process
 sub left {
     my $self = shift;
     my $dir  = $self->{path};

@@ -8,7 +8,8 @@ use Page;
 use Sandbox;
 use Sirius::Test;
 
-# Every block of code in README.md, CONTRIBUTING.md and docs/*.md has a mark in the line above it, and is tried as that says:
+# Every block of code in README.md, CONTRIBUTING.md and docs/*.md has a mark in the line above it, and is
+# tried as that says:
 #
 #   run        a shell script, which has to succeed; nothing runs that it has not started
 #   serve      one command, a server: it answers a request, and ends by TERM with status 0

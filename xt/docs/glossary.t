@@ -6,8 +6,8 @@ use lib $FindBin::Bin;
 use Test::More;
 use Page;
 
-# The glossary of docs/HACKING.md: each word is in the code, in the files that its row names, and no other file, class or type has
-# that name
+# The glossary of docs/HACKING.md: each word is in the code, in the files that its row names, and no other
+# file, class or type has that name
 
 sub slurp {
     my $file = shift;

@@ -6,8 +6,8 @@ use File::Find qw(find);
 use Pod::Checker;
 use Sirius::Test::Server;
 
-# The POD of each file is without fault or warning. Manual pages are for users: sirius, Sirius::Manual, and what that lists have
-# one, which names nothing that has none; man shows them without a warning
+# The POD of each file is without fault or warning. Manual pages are for users: sirius, Sirius::Manual, and
+# what that lists have one, which names nothing that has none; man shows them without a warning
 
 my @pods = 'bin/sirius';
 find( { no_chdir => 1, wanted => sub { push @pods, $_ if /\.(?:pm|pod)\z/ } }, 'lib' );

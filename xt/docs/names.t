@@ -12,8 +12,8 @@ use Sirius::Config::Usage;
 use Sirius::Process::Pool;
 use Sirius::Worker;
 
-# What the documentation names is there: pages, headings, files, functions, modules, options with their defaults, commands,
-# variables, metrics and signals
+# What the documentation names is there: pages, headings, files, functions, modules, options with their
+# defaults, commands, variables, metrics and signals
 
 my @pages = Page->all;
 my %page  = map { $_->file => $_ } @pages;

@@ -2,8 +2,8 @@ use strict;
 use warnings;
 use Test::More;
 
-# docs/RELIABILITY.md is made of xt/docs/reliability.txt (perl xt/docs/reliability.t --write), and each test that the list names,
-# the name of its subtest behind a colon, is there
+# docs/RELIABILITY.md is made of xt/docs/reliability.txt (perl xt/docs/reliability.t --write), and each test
+# that the list names, the name of its subtest behind a colon, is there
 
 my $page = 'docs/RELIABILITY.md';
 

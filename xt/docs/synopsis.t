@@ -9,8 +9,9 @@ use Sirius::Test;
 use Sirius::Test::Terminal;
 use Sirius::Test::WebSocket;
 
-# The SYNOPSIS of each public manual runs as it stands, and so do the commands of the tour in Sirius::Manual: a line that begins
-# with a command is a command, the rest is a program or an application. What is at hand for it is in %GIVEN; what it has to do, in %DOES.
+# The SYNOPSIS of each public manual runs as it stands, and so do the commands of the tour in Sirius::Manual:
+# a line that begins with a command is a command, the rest is a program or an application. What is at hand for
+# it is in %GIVEN; what it has to do, in %DOES.
 
 my $sandbox = Sandbox->new;
 my $ROOT    = $Sirius::Test::Server::ROOT;

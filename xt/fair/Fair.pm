@@ -1,7 +1,7 @@
 package Fair;
 
-# What the tests of fairness share: an application that tells who served, requests that last until the test ends them, workers that
-# are held still so that requests come to a chosen one, and clients in a closed loop.
+# What the tests of fairness share: an application that tells who served, requests that last until the test
+# ends them, workers that are held still so that requests come to a chosen one, and clients in a closed loop.
 
 use strict;
 use warnings;
@@ -76,10 +76,10 @@ sub fair_server {
 }
 
 # Clients in a closed loop: each asks again when it has its answer. Options: clients (a list), seconds, path,
-# requests (of each client, then it rests), stop (code: end before the time), every and tick (code to call so often), body (code that gets
-# each answer's). A connection that ends is
-# opened anew. Returns answers, by_worker (PID => answers), failures (a list of how), latency (a list, seconds),
-# closes (responses that said so).
+# requests (of each client, then it rests), stop (code: end before the time), every and tick (code to call so
+# often), body (code that gets each answer's). A connection that ends is opened anew. Returns answers,
+# by_worker (PID => answers), failures (a list of how), latency (a list, seconds), closes (responses that said
+# so).
 sub hammer {
     my ( $server, %option ) = @_;
     local $SIG{PIPE} = 'IGNORE';
@@ -136,8 +136,8 @@ sub hammer {
     return \%result;
 }
 
-# Sends a request that lasts until the code is called that is returned, and waits until a worker is in it. With "cleanup" its
-# response comes at once, and its handler lasts
+# Sends a request that lasts until the code is called that is returned, and waits until a worker is in it.
+# With "cleanup" its response comes at once, and its handler lasts
 my $held = 0;
 
 sub hold {

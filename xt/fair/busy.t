@@ -6,8 +6,8 @@ use Test::More;
 use Sirius::Test;
 use Fair;
 
-# A worker is inside application code: all other requests are served by the other one, before that has ended, whatever connections
-# they come on. bench/fair measures how soon
+# A worker is inside application code: all other requests are served by the other one, before that has ended,
+# whatever connections they come on. bench/fair measures how soon
 
 my ( $server, $busy, $free ) = fair_server(2);
 

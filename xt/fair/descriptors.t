@@ -5,7 +5,8 @@ use lib "$FindBin::Bin/../../t/lib";
 use Test::More;
 use Sirius::Test;
 
-# A worker whose application holds all its descriptors keeps no client waiting: it needs none to take a request, nor does the other
+# A worker whose application holds all its descriptors keeps no client waiting: it needs none to take a
+# request, nor does the other
 
 my $server = Sirius::Test::Server->start(
     app => <<'APP',

@@ -114,7 +114,8 @@ subtest 'fifty times under load' => sub {
     $server->stop;
 };
 
-# As it is configured by default: a worker that dies before it is ready is replaced a second later, any other at once
+# As it is configured by default: a worker that dies before it is ready is replaced a second later, any other
+# at once
 subtest 'every 200 ms, four workers, default options: the service never stops' => sub {
     my ($server) = fair_server(4);
     my @client   = map { $server->connect } 1 .. 4;

@@ -8,7 +8,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
 
-# --lane: at most so many workers run such requests, the others of them wait in their own order, and nobody behind them waits with them
+# --lane: at most so many workers run such requests, the others of them wait in their own order, and nobody
+# behind them waits with them
 
 # Says when a request begins and ends. /report waits until the test lets it go on
 my $APP = <<'APP';

@@ -8,8 +8,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
 
-# Complete requests that wait are served in the order in which they were complete, on whatever connections they came, and
-# while others keep coming.
+# Complete requests that wait are served in the order in which they were complete, on whatever connections
+# they came, and while others keep coming.
 
 my $APP = <<'APP';
 use Fcntl qw(LOCK_EX O_APPEND O_CREAT O_WRONLY);

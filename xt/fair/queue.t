@@ -57,8 +57,9 @@ subtest 'who hung up never reaches the application' => sub {
     $server->stop;
 };
 
-# Clients of a server whose one worker is busy: each shuts down its side behind what it has sent, in one of these ways. Returns the
-# statuses of their answers, and which requests have reached the application, in its order.
+# Clients of a server whose one worker is busy: each shuts down its side behind what it has sent, in one of
+# these ways. Returns the statuses of their answers, and which requests have reached the application, in its
+# order.
 my @HALF = (
     [ 'get',  sub { shift->send( request('GET /note?get') ) },                    200 ],
     [ 'head', sub { shift->send("HEAD /note?head HTTP/1.1\r\nHost: h\r\n\r\n") }, 200, 1 ],

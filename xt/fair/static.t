@@ -6,7 +6,8 @@ use Test::More;
 use File::Temp;
 use Sirius::Test;
 
-# Files need no worker: they are sent while all workers are inside the application, and while the queue is full
+# Files need no worker: they are sent while all workers are inside the application, and while the queue is
+# full
 
 my $dir = File::Temp->newdir;
 spew( "$dir/a.txt",   'file' );

@@ -8,7 +8,8 @@ use Test::More;
 use Sirius::Test;
 use Fair;
 
-# While a worker streams without a pause, the other one serves, also on connections whose requests the first has served before
+# While a worker streams without a pause, the other one serves, also on connections whose requests the first
+# has served before
 
 my $dir = File::Temp->newdir;
 local $ENV{STREAM_DIR} = "$dir";

@@ -8,8 +8,8 @@ use Time::HiRes qw(sleep time);
 use Sirius::Test;
 use Sirius::Test::HTTP2;
 
-# The streams of one HTTP/2 connection wait in a line of their own, of which the connections take turns: one client's hundred
-# streams do not stand before another's first
+# The streams of one HTTP/2 connection wait in a line of their own, of which the connections take turns: one
+# client's hundred streams do not stand before another's first
 
 my $APP = <<'APP';
 use Fcntl qw(O_APPEND O_CREAT O_WRONLY);
@@ -27,7 +27,8 @@ APP
 
 my $DIR;
 
-# What may begin out of order: what two workers take at the same moment, and what was queued while both were busy
+# What may begin out of order: what two workers take at the same moment, and what was queued while both were
+# busy
 use constant NEIGHBOURS => 8;
 
 # A server both of whose workers are busy until go()

@@ -9,8 +9,8 @@ use Test::More;
 use Sirius::Test;
 use Sirius::Test::Faults;
 
-# Clients that do not read, or send a body slowly, fill --tmpdir only up to --max-temp-file-size, or up to what the disk takes. Then
-# the slowest pay, and nobody else
+# Clients that do not read, or send a body slowly, fill --tmpdir only up to --max-temp-file-size, or up to
+# what the disk takes. Then the slowest pay, and nobody else
 
 my $MB  = 1 << 20;
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
@@ -142,7 +142,8 @@ subtest 'uploads' => sub {
     $server->stop;
 };
 
-# Who holds nearly all of the room and hardly moves pays, also a moment before its end, and not an upload that goes on slowly
+# Who holds nearly all of the room and hardly moves pays, also a moment before its end, and not an upload that
+# goes on slowly
 subtest 'clients that stop just before their end' => sub {
     my $held = 9_900_000;
     my %stop = (

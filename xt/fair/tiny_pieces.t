@@ -6,8 +6,8 @@ use Digest::MD5 qw(md5_hex);
 use Test::More;
 use Sirius::Test;
 
-# A client that cuts its body into tiny pieces pays for that, not the others: what one read of the socket has brought does not
-# become a system call for each chunk
+# A client that cuts its body into tiny pieces pays for that, not the others: what one read of the socket has
+# brought does not become a system call for each chunk
 
 my $server = start_server( <<'APP', qw(--workers 1 --body-memory 1000) );
 use Digest::MD5;

@@ -6,8 +6,8 @@ package Traffic;
 #   my $server = $faults->start( app => $APP, args => [...] );
 #   is_deeply [ grep { $_ !~ /: whole\z/ } every_kind($server) ], [];
 #
-# A kind is sub ( client ): undef when all was right, else what was wrong: a status, "eof", "reset", "timeout", "cut",
-# "garbage: ...", or "another body".
+# A kind is sub ( client ): undef when all was right, else what was wrong: a status, "eof", "reset",
+# "timeout", "cut", "garbage: ...", or "another body".
 
 use strict;
 use warnings;
@@ -19,8 +19,9 @@ use Sirius::Test::Load;
 
 our @EXPORT = qw($APP every_kind is_whole traffic);
 
-# /bytes/N: N bytes in an array; /stream/N: in pieces of 1,000; /file: 5 MB by sendfile; /hold/N: opens N files and
-# keeps them; /taken: how many connections have moved; /serving: how many workers serve; /open: connections; POST: length and MD5 of the body
+# /bytes/N: N bytes in an array; /stream/N: in pieces of 1,000; /file: 5 MB by sendfile; /hold/N: opens N
+# files and keeps them; /taken: how many connections have moved; /serving: how many workers serve; /open:
+# connections; POST: length and MD5 of the body
 our $APP = <<'APP';
 use strict;
 use warnings;
@@ -140,7 +141,8 @@ sub answer_to {
         :                                                         'another body';
 }
 
-# Each kind on a connection of its own: a list of "KIND: whole" or "KIND: what is wrong". All kinds, or those named
+# Each kind on a connection of its own: a list of "KIND: whole" or "KIND: what is wrong". All kinds, or those
+# named
 sub every_kind {
     my ( $server, @kind ) = @_;
     return map {

@@ -8,7 +8,8 @@ use Sirius::Test;
 use Sirius::Test::Faults;
 use Traffic;
 
-# The clock on the wall jumps, as after a suspended machine or by a wrong server of time: no time limit is by that clock
+# The clock on the wall jumps, as after a suspended machine or by a wrong server of time: no time limit is by
+# that clock
 
 use constant { HOUR => 3600, DAY => 86_400 };
 

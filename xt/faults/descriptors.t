@@ -9,7 +9,8 @@ use Sirius::Test;
 use Sirius::Test::Faults;
 use Traffic;
 
-# No descriptor is free, or the kernel has no room to watch one: who comes waits, nobody spins, and all are served after
+# No descriptor is free, or the kernel has no room to watch one: who comes waits, nobody spins, and all are
+# served after
 
 my $faults = Sirius::Test::Faults->new;
 
@@ -177,8 +178,8 @@ subtest 'ulimit -n, and the application has most of them' => sub {
     $server->stop;
 };
 
-# Head and body of a large request pass to the worker in files, and so does the file of a response to the edge. Odd ones are
-# the former
+# Head and body of a large request pass to the worker in files, and so does the file of a response to the
+# edge. Odd ones are the former
 sub passed {
     my ( $server, $count ) = @_;
     my @client = map { $server->connect } 1 .. $count;

@@ -8,8 +8,8 @@ use Sirius::Test;
 use Sirius::Test::Faults;
 use Traffic;
 
-# A disk that is full or broken: bodies are refused, lines are lost and counted, all else goes on. A disk that is really
-# full has xt/security/disk_full.t, one that is full inside a line xt/c/sink.c
+# A disk that is full or broken: bodies are refused, lines are lost and counted, all else goes on. A disk that
+# is really full has xt/security/disk_full.t, one that is full inside a line xt/c/sink.c
 
 my $faults = Sirius::Test::Faults->new;
 my $log    = "$faults->{dir}/access.log";

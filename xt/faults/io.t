@@ -7,7 +7,8 @@ use Sirius::Test;
 use Sirius::Test::Faults;
 use Traffic;
 
-# Calls that do a part of what they were asked for, nothing, or nothing yet: no byte is lost, doubled or out of place
+# Calls that do a part of what they were asked for, nothing, or nothing yet: no byte is lost, doubled or out
+# of place
 
 my $faults = Sirius::Test::Faults->new;
 my $log    = "$faults->{dir}/access.log";

@@ -7,8 +7,8 @@ use Time::HiRes qw(sleep time);
 use Sirius::Test;
 use Traffic;
 
-# kill -9 and kill -STOP of each process: what was answered is whole, service returns, and nobody is left. Workers that are
-# killed under load have xt/fair/kill.t
+# kill -9 and kill -STOP of each process: what was answered is whole, service returns, and nobody is left.
+# Workers that are killed under load have xt/fair/kill.t
 
 # 502: the worker was killed, and the connection is an edge's
 my %KNOWN = map { $_ => 1 } 'whole', 'eof', 'reset', 'cut', 'connect to', '502';
@@ -59,7 +59,8 @@ subtest 'STOP of one of two workers' => sub {
     $server->stop;
 };
 
-# One worker is busy and the other one stopped: the edge looks after new connections, and a complete request waits
+# One worker is busy and the other one stopped: the edge looks after new connections, and a complete request
+# waits
 for my $when (qw(before during)) {
     subtest "STOP of the idle one of two workers, $when a long request of the other" => sub {
         my $server = start_server( <<'APP', qw(--workers 2 --header-timeout 0.5) );
@@ -266,8 +267,8 @@ subtest 'STOP of the edge for longer than its time limits' => sub {
     $server->stop;
 };
 
-# Whatever ends it would end the next one, so they are not started one after the other without a pause. (SIGSEGV would count
-# as a finding of dev/sanitize.)
+# Whatever ends it would end the next one, so they are not started one after the other without a pause.
+# (SIGSEGV would count as a finding of dev/sanitize.)
 subtest 'an edge that ends as soon as it is ready' => sub {
     my $server = two_workers();
     my %ended;

@@ -7,7 +7,8 @@ use Sirius::Test;
 use Sirius::Test::Faults;
 use Traffic;
 
-# No memory, at each allocation of a request in turn: a whole answer, a refusal or a visible cut, and then the next request
+# No memory, at each allocation of a request in turn: a whole answer, a refusal or a visible cut, and then the
+# next request
 
 my $faults = Sirius::Test::Faults->new;
 my $server = $faults->start( app => $APP, args => [ qw(--workers 1), '--access-log', "$faults->{dir}/log" ] );
@@ -113,7 +114,8 @@ subtest 'requests that wait for a worker' => sub {
     $two->stop;
 };
 
-# The process that notices first that an edge is gone meets the fault: the supervisor, a worker, or the next edge
+# The process that notices first that an edge is gone meets the fault: the supervisor, a worker, or the next
+# edge
 for my $workers ( 0, 2 ) {
     subtest
         "each allocation, descriptor and place in an epoll set of the next edge in turn, $workers workers" =>

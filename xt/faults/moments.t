@@ -7,8 +7,9 @@ use Test::More;
 use Sirius::Test;
 use Sirius::Test::Server;
 
-# A time limit is over, or slow clients do not read, at the moment at which a reply comes. A response is whole, or it is seen
-# to be cut: never complete and wrong. And nobody else notices. xt/c/moments.c has the table of all such moments
+# A time limit is over, or slow clients do not read, at the moment at which a reply comes. A response is
+# whole, or it is seen to be cut: never complete and wrong. And nobody else notices. xt/c/moments.c has the
+# table of all such moments
 
 my $APP = <<'APP';
 use strict;

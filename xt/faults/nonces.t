@@ -1,5 +1,5 @@
-# Each response carries what its request has sent, whatever is killed, renewed or too late. "dev/soak --nonces" is the same, ten
-# million times
+# Each response carries what its request has sent, whatever is killed, renewed or too late. "dev/soak
+# --nonces" is the same, ten million times
 use strict;
 use warnings;
 use FindBin;

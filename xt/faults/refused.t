@@ -1,5 +1,5 @@
-# Where a filter of a container or an older kernel refuses a system call, the server serves all the same, or ends with a line that says
-# why: it never waits for ever.
+# Where a filter of a container or an older kernel refuses a system call, the server serves all the same, or
+# ends with a line that says why: it never waits for ever.
 use strict;
 use warnings;
 use FindBin;

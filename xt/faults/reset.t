@@ -104,7 +104,8 @@ subtest 'calls that say so' => sub {
     nothing_is_left();
 };
 
-# RFC 9112 8: without a length only the end of the connection tells that it is whole, so a cut must not look like one
+# RFC 9112 8: without a length only the end of the connection tells that it is whole, so a cut must not look
+# like one
 subtest 'HTTP/1.0: what is cut does not look whole' => sub {
     my $client = $server->connect( rcvbuf => 4096 );
     $client->send("GET /stream/5000000 HTTP/1.0\r\n\r\n");

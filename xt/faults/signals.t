@@ -9,14 +9,16 @@ use Sirius::Test;
 use Sirius::Test::Faults;
 use Traffic;
 
-# A thousand signals a second that mean nothing to the server, to all its processes: nothing is lost for them. Those that
-# mean something have xt/process/workers/signals.t. Calls that are interrupted far more often than signals can are added.
+# A thousand signals a second that mean nothing to the server, to all its processes: nothing is lost for them.
+# Those that mean something have xt/process/workers/signals.t. Calls that are interrupted far more often than
+# signals can are added.
 
 my $faults = Sirius::Test::Faults->new;
 my $server = $faults->start( app => $APP, args => [qw(--workers 2)] );
 is_whole( $server, 'without a signal' );
 
-# A child that sends them until it is killed; what the application of a worker has a handler for interrupts its calls
+# A child that sends them until it is killed; what the application of a worker has a handler for interrupts
+# its calls
 sub storm {
     my @pid = @_;
     my $pid = fork;

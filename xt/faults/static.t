@@ -7,7 +7,8 @@ use File::Temp;
 use Sirius::Test;
 use Sirius::Test::Faults;
 
-# --static where memory or descriptors are short: a whole answer, a refusal or a visible cut, and then the next request
+# --static where memory or descriptors are short: a whole answer, a refusal or a visible cut, and then the
+# next request
 
 my $dir = File::Temp->newdir;
 spew( "$dir/small.txt", 'small' );

@@ -7,8 +7,8 @@ use Test::More;
 use Sirius::Test;
 use Sirius::Test::Faults;
 
-# The keys of session tickets turn over every twelve hours: a ticket lives through one turn, and what it was made with is
-# forgotten after two
+# The keys of session tickets turn over every twelve hours: a ticket lives through one turn, and what it was
+# made with is forgotten after two
 
 use constant HOUR => 3600;
 

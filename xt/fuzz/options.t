@@ -5,8 +5,8 @@ use File::Temp;
 use Sirius::Config::Options;
 use Sirius::Config::Values;
 
-# Generated options, environments and files: each is taken, with values inside of their limits, or refused in one
-# line that an operator can read. SEED=n and ROUNDS=n in the environment look elsewhere and longer.
+# Generated options, environments and files: each is taken, with values inside of their limits, or refused in
+# one line that an operator can read. SEED=n and ROUNDS=n in the environment look elsewhere and longer.
 
 delete @ENV{ grep {/\ASIRIUS_/} keys %ENV };
 my $seed = $ENV{SEED} || 20_250_101;

@@ -6,8 +6,8 @@ use ExtUtils::Embed ();
 use File::Temp;
 use Test::More;
 
-# Replays fuzz/perl.corpus: a whole worker with a real perl, the objects that make has built, and no sanitizer; dev/fuzz has
-# them. What the target looks for itself is looked for here as well.
+# Replays fuzz/perl.corpus: a whole worker with a real perl, the objects that make has built, and no
+# sanitizer; dev/fuzz has them. What the target looks for itself is looked for here as well.
 
 my $root = "$FindBin::Bin/../..";
 chdir $root or die "chdir: $!";

@@ -4,7 +4,8 @@ use Config;
 use FindBin;
 use Test::More;
 
-# dev/fuzz compiles each target by itself. xt/c/fuzz_replay.c has all of them in one file, where one may live on the headers of another
+# dev/fuzz compiles each target by itself. xt/c/fuzz_replay.c has all of them in one file, where one may live
+# on the headers of another
 
 chdir "$FindBin::Bin/../.." or die "chdir: $!";
 my @flags = qw(-std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -Isrc -Ifuzz -fsyntax-only);

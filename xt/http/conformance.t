@@ -52,8 +52,8 @@ my %DIFFERENT = (
     'SMUG-ABSOLUTE-URI-HOST-MISMATCH' => '200',
 );
 
-# Optional white space is no part of a value, in any amount: RFC 9110 5.5, RFC 9112 5.1. Of bytes above 0x7f in a target
-# no RFC says more than SHOULD, and clients send them
+# Optional white space is no part of a value, in any amount: RFC 9110 5.5, RFC 9112 5.1. Of bytes above 0x7f
+# in a target no RFC says more than SHOULD, and clients send them
 my %COUNTED = (
     'MAL-CL-TAB-BEFORE-VALUE'  => '200',
     'MAL-NON-ASCII-URL'        => '404',
@@ -157,7 +157,8 @@ if ( $ENV{SIRIUS_TEST_H2} ) {
 }
 @row = grep { !left_out( $_->{name}, $_->{bytes} ) } @row;
 
-# Over TLS each byte may be a record, which the harness makes in Perl, for two hundred connections at a time. It makes frames, too
+# Over TLS each byte may be a record, which the harness makes in Perl, for two hundred connections at a time.
+# It makes frames, too
 my @patience
     = $ENV{SIRIUS_TEST_TLS} || $ENV{SIRIUS_TEST_H2} ? qw(--header-timeout 300 --body-timeout 300) : ();
 my $patient = start_server( corpus_file('conformance.psgi'), qw(--workers 1), @patience );

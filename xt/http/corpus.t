@@ -15,7 +15,8 @@ my $TE       = "Transfer-Encoding: chunked\r\n\r\n";
 my $smuggled = File::Temp->new;
 my $app      = corpus_file('echo.psgi');
 
-# Over TLS each byte may be a record, which the harness makes in Perl, for two hundred connections at a time. It makes frames, too
+# Over TLS each byte may be a record, which the harness makes in Perl, for two hundred connections at a time.
+# It makes frames, too
 my @patience
     = $ENV{SIRIUS_TEST_TLS} || $ENV{SIRIUS_TEST_H2} ? qw(--header-timeout 300 --body-timeout 300) : ();
 my $server = Sirius::Test::Server->start(

@@ -6,8 +6,9 @@ use Test::More;
 use Time::HiRes qw(sleep);
 use Sirius::Test;
 
-# The server closes behind a response that the kernel has not delivered yet, and the client, who does not know, sends its next
-# request: a close would make a reset of that, and the rest of the response were lost (RFC 9112 9.6)
+# The server closes behind a response that the kernel has not delivered yet, and the client, who does not
+# know, sends its next request: a close would make a reset of that, and the rest of the response were lost
+# (RFC 9112 9.6)
 
 my $APP = <<'APP';
 sub {

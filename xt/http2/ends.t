@@ -10,8 +10,8 @@ use Sirius::Test::Client;
 use Sirius::Test::HTTP2;
 use Sirius::Test::WebSocket;
 
-# Each side of a stream ends by itself: what the other one has sent still comes, and nobody waits for what can't come. And connections that
-# are busy, though they have no stream whenever somebody looks
+# Each side of a stream ends by itself: what the other one has sent still comes, and nobody waits for what
+# can't come. And connections that are busy, though they have no stream whenever somebody looks
 
 my $dir = File::Temp->newdir;
 my $APP = <<'APP';

@@ -6,7 +6,8 @@ use Test::More;
 use Sirius::Test;
 use Sirius::Test::HTTP2;
 
-# What an idle connection costs, and that frames of many connections, which are put together in one place, do not mix
+# What an idle connection costs, and that frames of many connections, which are put together in one place, do
+# not mix
 
 my $APP    = q{ sub { [ 200, [], [ substr( $_[0]{PATH_INFO}, 1 ) x 1000 ] ] } };
 my $server = start_server( $APP, qw(--workers 2 --enable-ssl --tls-self-signed --keepalive-timeout 600) );

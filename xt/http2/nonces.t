@@ -7,7 +7,8 @@ use Time::HiRes qw(time);
 use Sirius::Test;
 use Sirius::Test::HTTP2;
 
-# Each response belongs to its request, whatever happens to workers and streams meanwhile: bodies both ways repeat what is in the path
+# Each response belongs to its request, whatever happens to workers and streams meanwhile: bodies both ways
+# repeat what is in the path
 
 my $APP = <<'APP';
 sub {
@@ -50,7 +51,8 @@ sub result {
     return $answer->{body} eq $one->{whole} ? 'whole' : 'wrong';
 }
 
-# Keeps sixteen streams of each connection open until $over; calls $tick every 0.1 s. Returns how often each result came
+# Keeps sixteen streams of each connection open until $over; calls $tick every 0.1 s. Returns how often each
+# result came
 sub drive {
     my ( $server, $tick, $over ) = @_;
     my @client = map { Sirius::Test::HTTP2->new( $server->address ) } @CONNECTIONS;

@@ -35,8 +35,9 @@ sub post {
     return ( "POST / HTTP/1.1\r\n$HOST$line\r\n\r\n$body", [ fields( ':method' => 'POST' ), @field ], $body );
 }
 
-# The first words of a row of the table in PROTOCOL.md, and its cases: a name; what is sent in HTTP/1.1; in HTTP/2 fields, a body, and
-# what comes of it: a status, if it is not that of the row; the error of the stream. Or a reason why there is nothing to be sent
+# The first words of a row of the table in PROTOCOL.md, and its cases: a name; what is sent in HTTP/1.1; in
+# HTTP/2 fields, a body, and what comes of it: a status, if it is not that of the row; the error of the
+# stream. Or a reason why there is nothing to be sent
 my @TABLE = (
     [   '400 LF without CR',
         [ 'LF',                    get( "X: a\nY: b", x    => "a\ny: b" ), $RESET ],

@@ -159,8 +159,8 @@ subtest 'the end of the server' => sub {
     $server->stop;
 };
 
-# A client of HTTP/2 may let a request fail that it was about to send on a connection of which it hears that it ends. So it hears that
-# when the load balancer has gone elsewhere
+# A client of HTTP/2 may let a request fail that it was about to send on a connection of which it hears that
+# it ends. So it hears that when the load balancer has gone elsewhere
 subtest '--drain-delay ends no connection before it is over' => sub {
     $server = start_server( $APP, @Sirius::Test::HTTP2::LISTEN, qw(--workers 2 --drain-delay 600) );
     my $client = Sirius::Test::HTTP2->new( $server->address )->greet;

@@ -1,4 +1,5 @@
-# What is published while the application is still sending its response: a client that has seen the first bytes of it listens
+# What is published while the application is still sending its response: a client that has seen the first
+# bytes of it listens
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,6 @@
-# The cases of Autobahn's fuzzing client that are about RFC 6455 without extensions: 1 to 7, 9 and 10, against an application that echoes,
-# over HTTP/1.1, TLS and HTTP/2. The sizes of 9 are smaller here: SIRIUS_TEST_LONG=1 takes those of the original.
+# The cases of Autobahn's fuzzing client that are about RFC 6455 without extensions: 1 to 7, 9 and 10, against
+# an application that echoes, over HTTP/1.1, TLS and HTTP/2. The sizes of 9 are smaller here:
+# SIRIUS_TEST_LONG=1 takes those of the original.
 use strict;
 use warnings;
 use FindBin;

@@ -8,7 +8,8 @@ use Test::More;
 use Time::HiRes qw(sleep);
 use Sirius::Test;
 
-# STDERR is a pipe that nobody reads, and full. Nobody waits for its reader: neither a worker that logs nor the supervisor
+# STDERR is a pipe that nobody reads, and full. Nobody waits for its reader: neither a worker that logs nor
+# the supervisor
 
 my $APP = <<'APP';
 sub {

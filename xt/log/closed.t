@@ -6,7 +6,8 @@ use File::Temp ();
 use Test::More;
 use Sirius::Test;
 
-# The application has closed STDERR. What takes its place gets no line of the server, and no client takes its place.
+# The application has closed STDERR. What takes its place gets no line of the server, and no client takes its
+# place.
 
 my $dir    = File::Temp->newdir;
 my $server = start_server( <<"APP", qw(--workers 1) );

@@ -7,9 +7,9 @@ use Test::More;
 use Sirius::Test;
 use Sirius::Test::Load;
 
-# The log of one evening: what a night shift reads of a start, load, overload, a crash, a request that takes too long, a
-# reload that fails, one that does not, an update of the server itself, and the stop. Each line once, in order, at its level,
-# and none besides. EVENING_LOG is a file that the log is kept in
+# The log of one evening: what a night shift reads of a start, load, overload, a crash, a request that takes
+# too long, a reload that fails, one that does not, an update of the server itself, and the stop. Each line
+# once, in order, at its level, and none besides. EVENING_LOG is a file that the log is kept in
 
 my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $root = $Sirius::Test::Server::ROOT;

@@ -8,7 +8,8 @@ use POSIX      qw(mkfifo);
 use Test::More;
 use Sirius::Test;
 
-# The logs are FIFOs, and nobody reads them: nothing waits for a reader, neither the start nor USR1 nor a reload
+# The logs are FIFOs, and nobody reads them: nothing waits for a reader, neither the start nor USR1 nor a
+# reload
 
 my $APP = "sub { warn qq(said\\n); [ 200, [], [getppid] ] }\n";
 

@@ -1,5 +1,5 @@
-# Lines of Sirius::LogFormat are those of Apache::LogFormat::Compiler: 60 formats, 40 requests, several time zones.
-# Where they differ is listed at the end, with both lines and the reason.
+# Lines of Sirius::LogFormat are those of Apache::LogFormat::Compiler: 60 formats, 40 requests, several time
+# zones. Where they differ is listed at the end, with both lines and the reason.
 use strict;
 use warnings;
 use POSIX ();

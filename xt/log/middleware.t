@@ -1,4 +1,5 @@
-# Plack::Middleware::AccessLog::Compiled writes what Plack::Middleware::AccessLog writes, and more where that knows less.
+# Plack::Middleware::AccessLog::Compiled writes what Plack::Middleware::AccessLog writes, and more where that
+# knows less.
 use strict;
 use warnings;
 use FindBin;

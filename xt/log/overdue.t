@@ -6,8 +6,8 @@ use File::Temp ();
 use Test::More;
 use Sirius::Test;
 
-# Requests that a time limit has ended have a whole line in the access log: the application has them still, and will not
-# tell
+# Requests that a time limit has ended have a whole line in the access log: the application has them still,
+# and will not tell
 
 my $dir    = File::Temp->newdir;
 my $log    = "$dir/access.log";

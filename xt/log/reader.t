@@ -9,8 +9,8 @@ use Test::More;
 use Time::HiRes qw(sleep);
 use Sirius::Test;
 
-# STDERR is a pipe whose reader is gone: a pager that was quit, a logger that has crashed. That costs the lines, not the
-# server: whatever it has to say, no SIGPIPE ends one of its processes.
+# STDERR is a pipe whose reader is gone: a pager that was quit, a logger that has crashed. That costs the
+# lines, not the server: whatever it has to say, no SIGPIPE ends one of its processes.
 
 my $dir = tempdir( CLEANUP => 1 );
 mkfifo( "$dir/stderr", oct 600 ) or die "mkfifo: $!";

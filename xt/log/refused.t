@@ -6,9 +6,9 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 
-# An operator who sees a request refused wants to know why: %{refused}x of the access log says which rule it has broken,
-# %{refused-by}x has a word for each reason, which the metrics have as well. The line is that of the request itself, whatever is left of
-# it, and whatever follows it on the connection.
+# An operator who sees a request refused wants to know why: %{refused}x of the access log says which rule it
+# has broken, %{refused-by}x has a word for each reason, which the metrics have as well. The line is that of
+# the request itself, whatever is left of it, and whatever follows it on the connection.
 
 my $dir    = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $server = start_server(

@@ -9,8 +9,8 @@ use Sirius::Control::Client;
 use Sirius::Test;
 use Sirius::Test::Server;
 
-# An update of Sirius while it runs: the supervisor becomes a new program, an edge of another build takes over, and each request
-# has its line, once, in the file that has the name of the log
+# An update of Sirius while it runs: the supervisor becomes a new program, an edge of another build takes
+# over, and each request has its line, once, in the file that has the name of the log
 
 my $root = $Sirius::Test::Server::ROOT;
 my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );

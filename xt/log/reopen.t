@@ -7,14 +7,15 @@ use Test::More;
 use Time::HiRes qw(sleep);
 use Sirius::Test;
 
-# USR1 at any moment of a worker's start: all its lines are in the new file of the error log. The access log is the
-# edge's
+# USR1 at any moment of a worker's start: all its lines are in the new file of the error log. The access log
+# is the edge's
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 
 sub slurp { return Sirius::Test::Server::slurp(@_) }
 
-# A worker sends itself USR1 when it makes its request loop: before what the sub gets is used, or after what it returns is made
+# A worker sends itself USR1 when it makes its request loop: before what the sub gets is used, or after what
+# it returns is made
 sub app {
     my ( $sub, $before ) = @_;
     my $rotate = join q( ), "rename '$dir/error', '$dir/error.1';", 'kill USR1 => $$;';

@@ -10,13 +10,15 @@ use Test::More;
 use Time::HiRes ();
 use Sirius::Test;
 
-# --slow-log: a request that runs for long is in the error log, once, with its stack, and its worker does not notice
+# --slow-log: a request that runs for long is in the error log, once, with its stack, and its worker does not
+# notice
 
 my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $json = JSON::PP->new->utf8;
 chmod 0755, "$dir" or die $!;
 
-# Each path ends by itself after some 3 seconds, or when the test has done something; and says what it has noticed
+# Each path ends by itself after some 3 seconds, or when the test has done something; and says what it has
+# noticed
 my $APP = <<"APP";
 use Time::HiRes ();
 my \$dir = '$dir';

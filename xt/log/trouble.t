@@ -8,8 +8,8 @@ use Time::HiRes qw(sleep time);
 use Sirius::Test;
 use Sirius::Test::Load;
 
-# What the server tells of its limits, of overload and of disks that fail: once in a period, with a count, never once a
-# request. What is left is told when it stops, so that the counts can be added up
+# What the server tells of its limits, of overload and of disks that fail: once in a period, with a count,
+# never once a request. What is left is told when it stops, so that the counts can be added up
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $APP = <<'APP';
@@ -204,7 +204,8 @@ subtest 'a process that serves alone, and has no rest' => sub {
     is sum( numbers( $server, qr/$line.*/ ) ), 3, 'is told at the end' or diag $server->log;
 };
 
-# A folder that is named is looked at with the options; the system's own may be on a file system that is read-only by then
+# A folder that is named is looked at with the options; the system's own may be on a file system that is
+# read-only by then
 subtest 'a folder for temporary files that cannot be written from the start' => sub {
     my ($unshare)
         = grep { !system "@$_ sh -c 'mount -t tmpfs -o ro none /tmp' >/dev/null 2>&1" } [qw(unshare --mount)],

@@ -6,8 +6,8 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 
-# Each value of a line is that of %env when the application has returned, in Perl and in the edge: what the request has
-# brought, as PSGI has it, and what the application has made of it
+# Each value of a line is that of %env when the application has returned, in Perl and in the edge: what the
+# request has brought, as PSGI has it, and what the application has made of it
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $app = <<'APP';

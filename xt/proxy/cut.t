@@ -7,8 +7,8 @@ use File::Temp ();
 use Sirius::Test;
 use Sirius::Test::Nginx;
 
-# HTTP/1.0 has no chunks: a response without a length ends with its connection. One that is cut ends with a reset, also on a unix
-# socket, where proxies such as nginx speak HTTP/1.0 by default.
+# HTTP/1.0 has no chunks: a response without a length ends with its connection. One that is cut ends with a
+# reset, also on a unix socket, where proxies such as nginx speak HTTP/1.0 by default.
 
 my $dir    = File::Temp->newdir;
 my $socket = "$dir/socket";

@@ -6,8 +6,8 @@ use Test::More;
 use Sirius::Test;
 use Sirius::Test::HAProxy;
 
-# What trusted proxies say of the client, and what of it reaches the environment. The test's own connections come from
-# 127.0.0.1 or a unix socket; behind that, proxies of 10.0.0.0/8 and 2001:db8::/32 are pretended.
+# What trusted proxies say of the client, and what of it reaches the environment. The test's own connections
+# come from 127.0.0.1 or a unix socket; behind that, proxies of 10.0.0.0/8 and 2001:db8::/32 are pretended.
 
 my $APP = <<'APP';
 sub {

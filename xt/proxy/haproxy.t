@@ -8,8 +8,8 @@ use Sirius::Test;
 use Sirius::Test::Behind;
 use Sirius::Test::HAProxy;
 
-# Behind HAProxy: with connections that are kept and shared, closed after each request, and over a unix socket; with health
-# checks
+# Behind HAProxy: with connections that are kept and shared, closed after each request, and over a unix
+# socket; with health checks
 
 plan skip_all => 'HAProxy is not installed' if !Sirius::Test::HAProxy->available;
 

@@ -9,8 +9,8 @@ use Page;
 use Sirius::Test;
 use Sirius::Test::Snippets;
 
-# Each configuration of a proxy in the documentation and in deploy/, with a client that sends every field that only a proxy may set:
-# the environment of the application is the one of a client that sends none.
+# Each configuration of a proxy in the documentation and in deploy/, with a client that sends every field that
+# only a proxy may set: the environment of the application is the one of a client that sends none.
 
 my $APP = <<'APP';
 use JSON::PP ();

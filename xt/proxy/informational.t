@@ -6,8 +6,8 @@ use Test::More;
 use File::Temp ();
 use Sirius::Test;
 
-# Who gets interim responses. There are proxies that take one for the final response; to HEAD it has no body, so that they give the
-# response that follows to the next client.
+# Who gets interim responses. There are proxies that take one for the final response; to HEAD it has no body,
+# so that they give the response that follows to the next client.
 
 my $APP = <<'APP';
 sub {

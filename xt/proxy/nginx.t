@@ -7,7 +7,8 @@ use Sirius::Test;
 use Sirius::Test::Behind;
 use Sirius::Test::Nginx;
 
-# Behind nginx: with kept connections, with its default HTTP/1.0, over a unix socket, and when it buffers nothing
+# Behind nginx: with kept connections, with its default HTTP/1.0, over a unix socket, and when it buffers
+# nothing
 
 plan skip_all => 'nginx is not installed' if !Sirius::Test::Nginx->available;
 

@@ -9,8 +9,8 @@ use Time::HiRes qw(sleep);
 use Sirius::Test;
 use Sirius::Test::HAProxy;
 
-# Connections that begin with the header of the PROXY protocol: whom it names, however it comes, is the client; without a
-# right one there is no answer
+# Connections that begin with the header of the PROXY protocol: whom it names, however it comes, is the
+# client; without a right one there is no answer
 
 my $APP = <<'APP';
 sub {

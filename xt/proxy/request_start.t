@@ -9,8 +9,8 @@ use Sirius::LogFormat;
 use Sirius::Test;
 use Sirius::Test::Nginx;
 
-# X-Request-Start, X-Queue-Start and X-Request-Id: what a trusted proxy says is in the log and in the metrics, what others say is
-# not
+# X-Request-Start, X-Queue-Start and X-Request-Id: what a trusted proxy says is in the log and in the metrics,
+# what others say is not
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $APP

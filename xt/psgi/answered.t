@@ -6,8 +6,8 @@ use File::Temp ();
 use Test::More;
 use Sirius::Test;
 
-# A response that is complete is sent and over, whatever the application does behind it. It goes on here until the test
-# lets it go, 30 s at most, so a response that waits for the end of the call is not there in time.
+# A response that is complete is sent and over, whatever the application does behind it. It goes on here until
+# the test lets it go, 30 s at most, so a response that waits for the end of the call is not there in time.
 
 $Sirius::Test::Client::PATIENCE *= 0.6;
 my $dir = File::Temp->newdir;

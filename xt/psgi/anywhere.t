@@ -7,8 +7,9 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 
-# Code of an application runs wherever perl touches a value of it: overloads, ties, magic, DESTROY, layers, handlers of signals. In
-# every such place it may die, fork, sleep or exit, and nobody but its own request suffers. docs/HACKING.md lists the places.
+# Code of an application runs wherever perl touches a value of it: overloads, ties, magic, DESTROY, layers,
+# handlers of signals. In every such place it may die, fork, sleep or exit, and nobody but its own request
+# suffers. docs/HACKING.md lists the places.
 
 my $dir = File::Temp->newdir;
 
@@ -152,8 +153,8 @@ for my $case (
     };
 }
 
-# A hash that serves again is cleaned before: what was looked at already may be changed by a DESTROY of what comes later, and
-# a weak reference does not count as a holder
+# A hash that serves again is cleaned before: what was looked at already may be changed by a DESTROY of what
+# comes later, and a weak reference does not count as a holder
 subtest 'the next request is out of reach' => sub {
     my $server = start_server( <<'APP', qw(--workers 1) );
 package Guard { sub DESTROY { $_[0][0]->() } }
@@ -236,7 +237,8 @@ APP
     $server->stop;
 };
 
-# Of a library that the application has loaded: no perl is in it. It ends before the worker: perl panics if somebody forks while it ends
+# Of a library that the application has loaded: no perl is in it. It ends before the worker: perl panics if
+# somebody forks while it ends
 subtest 'a thread in C that forks' => sub {
     spew( "$dir/forks.c", <<"SOURCE" );
 #include <fcntl.h>

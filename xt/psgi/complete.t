@@ -6,8 +6,8 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 
-# A response is complete by its framing, whatever its application does then: dies, never closes its writer, writes more. A
-# client that was not told of a close sends its next request at once, and must not meet one.
+# A response is complete by its framing, whatever its application does then: dies, never closes its writer,
+# writes more. A client that was not told of a close sends its next request at once, and must not meet one.
 
 my $APP = <<'APP';
 package Body {

@@ -6,8 +6,9 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 
-# An application may close STDIN, STDOUT and STDERR, and take their numbers for files of its own. Nothing of the server may be
-# found there: what a library prints would go to a client, or into a file that is sent to one.
+# An application may close STDIN, STDOUT and STDERR, and take their numbers for files of its own. Nothing of
+# the server may be found there: what a library prints would go to a client, or into a file that is sent to
+# one.
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 {

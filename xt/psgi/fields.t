@@ -5,8 +5,8 @@ use lib "$FindBin::Bin/../../t/lib";
 use Test::More;
 use Sirius::Test;
 
-# Fields of a request that come more than once: in any spelling, in any place, between any others. All of them arrive, in
-# their order, as one value; the hash that the next request is served from is none the worse.
+# Fields of a request that come more than once: in any spelling, in any place, between any others. All of them
+# arrive, in their order, as one value; the hash that the next request is served from is none the worse.
 
 # What the application is to see of these fields, by RFC 9110 5.3 and, for Cookie, RFC 6265 5.4
 sub expected {
@@ -87,8 +87,8 @@ subtest 'Content-Type' => sub {
         [ 'HTTP-Content-Type' => 'f' ];
 };
 
-# The cache of names has 128 places, and a name's place comes of its length and three of its letters. One field behind
-# another of the same place has thrown that one out.
+# The cache of names has 128 places, and a name's place comes of its length and three of its letters. One
+# field behind another of the same place has thrown that one out.
 subtest 'names that have one place in the cache' => sub {
     my $place = sub {
         my @n = unpack 'C*', shift;

@@ -232,7 +232,8 @@ subtest 'neither answered nor used' => sub {
     is $client->ask('GET /')->body, 'plain', 'and the connection goes on';
 };
 
-# What comes behind bytes of the application would be a part of them, and a plain end would make them look complete
+# What comes behind bytes of the application would be a part of them, and a plain end would make them look
+# complete
 subtest 'the application fails' => sub {
     linux_only('no TCP_INFO: the connection is reset');
     my $own = start_server( $app, qw(--workers 1), '--listen', '127.0.0.1:0', '--listen', "unix:$dir/own" );
@@ -287,7 +288,8 @@ subtest 'a used socket never blocks the server' => sub {
     }
 };
 
-# Its descriptor is given back with the response: a copy that lives on would keep the connection open, and in the epoll set
+# Its descriptor is given back with the response: a copy that lives on would keep the connection open, and in
+# the epoll set
 subtest 'looked at, and the connection ends before the call does' => sub {
     my $dir = File::Temp->newdir;
     local $ENV{IO_DIR} = "$dir";

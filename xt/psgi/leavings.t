@@ -6,8 +6,9 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 
-# What an application leaves behind is freed after its response, and what it returns or writes is looked at before: its code runs in both
-# places. There it may sleep, and no other client waits; die, and the worker goes on; or fork, and the child serves nobody.
+# What an application leaves behind is freed after its response, and what it returns or writes is looked at
+# before: its code runs in both places. There it may sleep, and no other client waits; die, and the worker
+# goes on; or fork, and the child serves nobody.
 
 my $dir = File::Temp->newdir;
 

@@ -6,9 +6,9 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 
-# Who copies, dumps or walks over %env looks at psgix.io and at psgix.informational. Perl is in the middle of something then: a
-# list half made, a sort, a call whose arguments stand on the stack. And nothing else comes of it: no descriptor, and the
-# connection stays with the server, which serves what is behind the request.
+# Who copies, dumps or walks over %env looks at psgix.io and at psgix.informational. Perl is in the middle of
+# something then: a list half made, a sort, a call whose arguments stand on the stack. And nothing else comes
+# of it: no descriptor, and the connection stays with the server, which serves what is behind the request.
 
 my %WAY = (
     'a copy'                     => 'my %copy = %$env',

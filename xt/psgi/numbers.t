@@ -6,8 +6,8 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 
-# An application may close all descriptors that it does not know, as programs do that become daemons, and then open files and sockets of its
-# own: nothing of the server may be written to them
+# An application may close all descriptors that it does not know, as programs do that become daemons, and then
+# open files and sockets of its own: nothing of the server may be written to them
 
 my $app = <<'APP';
 use POSIX ();

@@ -6,7 +6,8 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 
-# psgix.request_id and HTTP_X_REQUEST_ID are one id, which the access log has too. It is the proxy's if that is trusted
+# psgix.request_id and HTTP_X_REQUEST_ID are one id, which the access log has too. It is the proxy's if that
+# is trusted
 
 my $dir = File::Temp->newdir;
 my $APP = <<'APP';

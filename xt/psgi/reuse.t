@@ -6,8 +6,9 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 
-# What an application does with the file of its body once it has answered is its own business: the client gets the bytes that the
-# file had when the application answered. Clients that do not read show it, as most of their response is still to be sent.
+# What an application does with the file of its body once it has answered is its own business: the client gets
+# the bytes that the file had when the application answered. Clients that do not read show it, as most of
+# their response is still to be sent.
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $tmp = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );

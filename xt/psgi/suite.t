@@ -20,7 +20,8 @@ for my $workers ( 0, 1, 2 ) {
     };
 }
 
-# What PLACK_TEST_IMPL=Server and PLACK_SERVER=Sirius do to the tests of an application; with listen they bring a socket
+# What PLACK_TEST_IMPL=Server and PLACK_SERVER=Sirius do to the tests of an application; with listen they
+# bring a socket
 for my $listen ( 0, 1 ) {
     subtest "Plack::Test::Server, listen => $listen" => sub {
         require HTTP::Request;

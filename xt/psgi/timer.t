@@ -9,8 +9,8 @@ use Time::HiRes ();
 use Sirius::Test;
 use Sirius::Test::Server;
 
-# Time limits of applications by POSIX::sigaction, whose handlers perl does not defer, and by %SIG: they die while a writer
-# writes. What is on the wire stays in order, and the worker goes on.
+# Time limits of applications by POSIX::sigaction, whose handlers perl does not defer, and by %SIG: they die
+# while a writer writes. What is on the wire stays in order, and the worker goes on.
 
 my $APP = <<'APP';
 use POSIX ();
@@ -153,10 +153,11 @@ APP
     $server->stop;
 };
 
-# Under plackup the application is loaded before the server, and so are its handlers. PROF is one that the server leaves alone.
-# The test sends it, so that it comes at any moment: a timer of processor time stands still while a write waits for the edge.
-# Each piece is larger than what a worker can say to the edge at once, so that a handler that is not deferred leaves a part of one;
-# and the application is nearly always in a write, since perl itself does not bear handlers that die anywhere.
+# Under plackup the application is loaded before the server, and so are its handlers. PROF is one that the
+# server leaves alone. The test sends it, so that it comes at any moment: a timer of processor time stands
+# still while a write waits for the edge. Each piece is larger than what a worker can say to the edge at once,
+# so that a handler that is not deferred leaves a part of one; and the application is nearly always in a
+# write, since perl itself does not bear handlers that die anywhere.
 my $PIECE  = '<' . '0123456789' x 20_000 . '>';
 my $DEATHS = 15;
 my $EARLY  = <<'APP';
@@ -237,7 +238,8 @@ for my $how (qw(sigaction info safe sig)) {
         ok $body eq substr( $PIECE x ( $pieces + 1 ), 0, length $body ), 'piece after piece';
         cmp_ok $pieces, '<=', $whole + $died, 'none twice';
 
-# a write that is left while it waits for long cuts the response: so it is where a busy machine stops the edge or this reader
+        # a write that is left while it waits for long cuts the response: so it is where a busy machine stops
+        # the edge or this reader
         if ( $why eq 'timeout' ) {
             is length($body) % length $PIECE, 0, 'all of them whole';
             cmp_ok $pieces, '>=', $whole, 'none missing';
@@ -248,9 +250,10 @@ for my $how (qw(sigaction info safe sig)) {
     };
 }
 
-# On the way into the call that runs the handlers, and out of it, there is no eval yet, or no longer: a handler that is not deferred
-# there and dies ends the server. So many come that some meet these few instructions. Each is sent when the one before has run:
-# a handler that dies lets the next one in before its frame is gone, and a flood of them fills the stack of any perl program.
+# On the way into the call that runs the handlers, and out of it, there is no eval yet, or no longer: a
+# handler that is not deferred there and dies ends the server. So many come that some meet these few
+# instructions. Each is sent when the one before has run: a handler that dies lets the next one in before its
+# frame is gone, and a flood of them fills the stack of any perl program.
 for my $how (qw(sigaction info)) {
     subtest "$how, a handler that always dies, in a server that has nothing to do" => sub {
         linux_only('ppoll(2); else a second one comes while perl still allocates memory for the first');

@@ -6,8 +6,8 @@ use Test::More;
 use Time::HiRes qw(sleep);
 use Sirius::Test;
 
-# A call of the server's that waits for its client: handlers of signals run meanwhile, and whatever they do, the bytes on the
-# wire are those that were given.
+# A call of the server's that waits for its client: handlers of signals run meanwhile, and whatever they do,
+# the bytes on the wire are those that were given.
 
 my $SIZE = 16_000_000;
 

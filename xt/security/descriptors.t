@@ -8,8 +8,8 @@ use Socket     qw(AF_INET INADDR_LOOPBACK SOCK_STREAM pack_sockaddr_in unpack_so
 use Test::More;
 use Sirius::Test;
 
-# Programs that an application starts get descriptors 0 to 2 and none of the server's: not while it loads, not while it
-# serves, in no kind of process
+# Programs that an application starts get descriptors 0 to 2 and none of the server's: not while it loads, not
+# while it serves, in no kind of process
 
 # What this test has from who runs it. What perl itself has opened is closed on exec
 BEGIN {

@@ -1,6 +1,7 @@
 /*
- * In place of process_vm_readv: what is read from the other process is changed now and then, as a process that is not to be trusted may
- * change it at any moment. Ends this process if it asks for more than it can have room for.
+ * In place of process_vm_readv: what is read from the other process is changed now and then, as a process
+ * that is not to be trusted may change it at any moment. Ends this process if it asks for more than it can
+ * have room for.
  */
 #define _GNU_SOURCE
 #include <stdint.h>

@@ -5,12 +5,12 @@ use lib "$FindBin::Bin/../../t/lib";
 use Test::More;
 use Sirius::Test;
 
-# Responses generated from all combinations of right and wrong parts, given in all manners. Whether there is an answer, and
-# which, follows from the parts: one wrong part is a 500, and the next request on the same connection is answered as
-# itself. Single oddities are in xt/psgi/misuse.t.
+# Responses generated from all combinations of right and wrong parts, given in all manners. Whether there is
+# an answer, and which, follows from the parts: one wrong part is a 500, and the next request on the same
+# connection is answered as itself. Single oddities are in xt/psgi/misuse.t.
 
-# Name, perl code, and what is wrong with it (at once: known before the head; late: found while the body is read; any: it
-# depends; whatever: it answers by itself)
+# Name, perl code, and what is wrong with it (at once: known before the head; late: found while the body is
+# read; any: it depends; whatever: it answers by itself)
 my @STATUS = (
     [ right  => '200' ],
     [ string => q{'404'} ],

@@ -5,8 +5,8 @@ use lib "$FindBin::Bin/../../t/lib";
 use Test::More;
 use Sirius::Test;
 
-# Every way out of application code, from every place where the server calls it: there is an answer, a cut or a closed
-# connection, the next request is answered as itself, and only those that end the process end it.
+# Every way out of application code, from every place where the server calls it: there is an answer, a cut or
+# a closed connection, the next request is answered as itself, and only those that end the process end it.
 
 my %WAY = (
     die      => 'die "with a string\n"',
@@ -121,7 +121,8 @@ note "$kept went on in the same worker, $lost did not";
 cmp_ok $lost, '>', 5, 'exit ends the worker';
 $server->stop;
 
-# What is freed on the way out, and what END blocks make then, has the memory of the temporaries of the request
+# What is freed on the way out, and what END blocks make then, has the memory of the temporaries of the
+# request
 subtest 'exit, and an END block of the application' => sub {
     my $ending = start_server( <<'APP', qw(--workers 1 --access-log - --access-log-format), '%m %U %>s' );
 END { our @made = map { [ "b$_", { a => 1 } ] } 1 .. 5000 }

@@ -9,8 +9,8 @@ use Socket     qw(AF_UNIX SOCK_STREAM pack_sockaddr_un);
 use Test::More;
 use Sirius::Test;
 
-# Who may do what with the files and sockets of a server: their modes, temporary files, links that somebody else has put
-# there, and who is let in at the control socket and the admin port
+# Who may do what with the files and sockets of a server: their modes, temporary files, links that somebody
+# else has put there, and who is let in at the control socket and the admin port
 
 my $root  = $Sirius::Test::Server::ROOT;
 my $top   = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
@@ -88,7 +88,8 @@ subtest '--umask is for what the application makes; the socket options are for s
     $server->stop;
 };
 
-# As a directory that has no O_TMPFILE is asked for by another call, all that is sure is what is there at the end
+# As a directory that has no O_TMPFILE is asked for by another call, all that is sure is what is there at the
+# end
 subtest 'Temporary files have no name' => sub {
     case ();
     mkdir "$dir/tmp" or die $!;

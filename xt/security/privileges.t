@@ -8,7 +8,8 @@ use POSIX      ();
 use Test::More;
 use Sirius::Test;
 
-# --user and --group: who the processes are, that there is no way back, and what one of them can't do to the others
+# --user and --group: who the processes are, that there is no way back, and what one of them can't do to the
+# others
 
 use constant { USER => 65532, GROUP => 65533, MORE => 65531 };    # no names needed
 

@@ -10,8 +10,8 @@ use Sirius::Test;
 use Sirius::Test::Certificates;
 use Sirius::Test::Confine;
 
-# Edges and the keeper of keys have given up what they do not need, as the kernel has it; and what processes of the same user,
-# which run the application, cannot do to them
+# Edges and the keeper of keys have given up what they do not need, as the kernel has it; and what processes
+# of the same user, which run the application, cannot do to them
 
 no warnings qw(portable);                          # addresses have 64 bits
 use constant { USER => 65532, GROUP => 65533 };    # no names needed
@@ -126,8 +126,8 @@ subtest 'What they have' => sub {
     }
 };
 
-# A try of the application for each way into another process. The numbers of calls are those of x86-64, or of all newer
-# architectures
+# A try of the application for each way into another process. The numbers of calls are those of x86-64, or of
+# all newer architectures
 my $TRIES = <<'APP';
 use JSON::PP ();
 use POSIX    ();

@@ -7,8 +7,8 @@ use lib "$FindBin::Bin/../../t/lib";
 use Test::More;
 use Sirius::Test;
 
-# Workers can write to all of the scoreboard, whatever is said there of its size. The supervisor, which may be root's, adds and reads
-# where it knows that rows are, and nowhere else.
+# Workers can write to all of the scoreboard, whatever is said there of its size. The supervisor, which may be
+# root's, adds and reads where it knows that rows are, and nowhere else.
 
 my $APP = <<'APP';
 sub {

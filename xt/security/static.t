@@ -9,7 +9,8 @@ use Socket qw(AF_UNIX SOCK_STREAM pack_sockaddr_un);
 use Sirius::Test;
 use Sirius::Test::Confine;
 
-# --static: whatever the path is, nothing is served but regular files of the directory, by openat2 and without it
+# --static: whatever the path is, nothing is served but regular files of the directory, by openat2 and without
+# it
 
 my $dir    = File::Temp->newdir;
 my $public = "$dir/public";

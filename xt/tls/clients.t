@@ -303,7 +303,8 @@ subtest 'CRLs of a chain' => sub {
     $server->stop;
 };
 
-# Of two connections with openssl, the answers; the second one offers the session of the first. Both are '' if refused
+# Of two connections with openssl, the answers; the second one offers the session of the first. Both are '' if
+# refused
 sub resume {
     my ( $server, $version, $cert, $key, $direction ) = @_;
     my $file = $made->dir . "/session-$version";

@@ -1,4 +1,5 @@
-# Handshakes that fail: each is counted by its reason, and the log says why, but not more often than in 10 seconds.
+# Handshakes that fail: each is counted by its reason, and the log says why, but not more often than in 10
+# seconds.
 use strict;
 use warnings;
 use FindBin;

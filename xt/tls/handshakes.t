@@ -74,8 +74,8 @@ subtest 'many at a time' => sub {
 };
 is get(), 'hello', 'and afterwards';
 
-# The application stops the edge, so that what it had done by then can be counted. A machine that is busy may let it do all before
-# the test goes on, so there are several attempts.
+# The application stops the edge, so that what it had done by then can be counted. A machine that is busy may
+# let it do all before the test goes on, so there are several attempts.
 subtest 'in a flood' => sub {
     my $stops
         = start_server(

@@ -1,4 +1,5 @@
-# psgix.io over TLS: the application gets one end of a pair of sockets, and the edge encrypts what goes through it.
+# psgix.io over TLS: the application gets one end of a pair of sockets, and the edge encrypts what goes
+# through it.
 use strict;
 use warnings;
 use FindBin;

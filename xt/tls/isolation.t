@@ -1,5 +1,5 @@
-# Where private keys come by, from the start of a server to its end, as strace sees it: no process that runs code of the application
-# opens their files or gets a descriptor from which they can be read, not for a moment
+# Where private keys come by, from the start of a server to its end, as strace sees it: no process that runs
+# code of the application opens their files or gets a descriptor from which they can be read, not for a moment
 use strict;
 use warnings;
 use FindBin;

@@ -35,7 +35,8 @@ sub keeper {
     return { child => $child, writer => $writer, line => $ours };
 }
 
-# Asks for keys, in this process or in a child of it: what comes to the end of the pair. "keys", "closed", "nothing"
+# Asks for keys, in this process or in a child of it: what comes to the end of the pair. "keys", "closed",
+# "nothing"
 sub asks {
     my ( $keeper, $in_child ) = @_;
     my ( $ours,   $theirs )   = map { Sirius::OS::Inherit->take_handle($_) } Sirius::Edge::Shared->line;

@@ -1,4 +1,5 @@
-# What is wrong with certificates and keys is named at the start, with exit 2; keys are in no process that runs the application.
+# What is wrong with certificates and keys is named at the start, with exit 2; keys are in no process that
+# runs the application.
 use strict;
 use warnings;
 use Errno qw(ENOENT ESRCH);

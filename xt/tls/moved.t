@@ -1,4 +1,5 @@
-# A reload that changes a setting of the edge starts another edge. Connections with TLS go on there, whatever they were about.
+# A reload that changes a setting of the edge starts another edge. Connections with TLS go on there, whatever
+# they were about.
 use strict;
 use warnings;
 BEGIN { $ENV{SIRIUS_TEST_TLS} = 1 }

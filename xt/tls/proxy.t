@@ -1,4 +1,5 @@
-# Behind a TCP load balancer: the header of the PROXY protocol comes before the handshake. And trusted proxies that speak TLS.
+# Behind a TCP load balancer: the header of the PROXY protocol comes before the handshake. And trusted proxies
+# that speak TLS.
 use strict;
 use warnings;
 BEGIN { $ENV{SIRIUS_TEST_TLS} = 1 }

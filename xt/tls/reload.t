@@ -1,4 +1,5 @@
-# Certificates are swapped all or none, and no connection is closed for it. Tickets hold over edges and their ends.
+# Certificates are swapped all or none, and no connection is closed for it. Tickets hold over edges and their
+# ends.
 use strict;
 use warnings;
 use FindBin;
@@ -175,8 +176,8 @@ subtest 'once for each reload' => sub {
     }
 };
 
-# Other connections go on in the new edge (moved.t). With a cipher that only OpenSSL knows they stay where they are, and close
-# after the next response
+# Other connections go on in the new edge (moved.t). With a cipher that only OpenSSL knows they stay where
+# they are, and close after the next response
 subtest 'settings of the edge change' => sub {
     my $dir  = $made->dir;
     my $conf = "$dir/sirius.conf";

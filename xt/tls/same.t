@@ -1,4 +1,5 @@
-# What is tested without TLS holds with it: a few tests of HTTP and PSGI, as they are. dev/test --tls runs all of them.
+# What is tested without TLS holds with it: a few tests of HTTP and PSGI, as they are. dev/test --tls runs all
+# of them.
 use strict;
 use warnings;
 use FindBin;

@@ -1,4 +1,5 @@
-# TLS as clients see it: versions, names, certificates, ALPN, what %env says, large bodies both ways, the end of a connection.
+# TLS as clients see it: versions, names, certificates, ALPN, what %env says, large bodies both ways, the end
+# of a connection.
 use strict;
 use warnings;
 use FindBin;

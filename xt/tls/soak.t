@@ -1,4 +1,5 @@
-# Handshakes of all kinds, half of them broken: no memory and no descriptor is lost. "dev/soak --tls" is the same, 100,000 times
+# Handshakes of all kinds, half of them broken: no memory and no descriptor is lost. "dev/soak --tls" is the
+# same, 100,000 times
 use strict;
 use warnings;
 use FindBin;

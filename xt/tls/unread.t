@@ -1,4 +1,5 @@
-# --workers 0, and STDERR is a full pipe that nobody reads: a handshake that fails has a log line, which must not hold up others.
+# --workers 0, and STDERR is a full pipe that nobody reads: a handshake that fails has a log line, which must
+# not hold up others.
 use strict;
 use warnings;
 use Fcntl      qw(F_GETFL F_SETFL O_NONBLOCK);

@@ -1,4 +1,5 @@
-# --acme-webroot: the challenges that certbot --webroot writes (http-01, RFC 8555 8.3) are answered by the edge, and nothing else is.
+# --acme-webroot: the challenges that certbot --webroot writes (http-01, RFC 8555 8.3) are answered by the
+# edge, and nothing else is.
 use strict;
 use warnings;
 use FindBin;

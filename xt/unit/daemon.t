@@ -9,8 +9,8 @@ use Sirius::Test;
 
 my $dir = tempdir( CLEANUP => 1 );
 
-# Runs the command that becomes a daemon, with the code in it; STDOUT and STDERR are pipes, or the files that are named.
-# Returns its status and the two pipes
+# Runs the command that becomes a daemon, with the code in it; STDOUT and STDERR are pipes, or the files that
+# are named. Returns its status and the two pipes
 sub command {
     my ( $code, %file ) = @_;
     pipe my $stdout, my $out or die $!;

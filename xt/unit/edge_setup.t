@@ -9,7 +9,8 @@ use Sirius::Edge::Keeper;
 use Sirius::Edge::Program;
 use Sirius::Edge::Setup;
 
-# Options as words for sirius-edge: each is one that the program knows, and what comes from elsewhere is looked at
+# Options as words for sirius-edge: each is one that the program knows, and what comes from elsewhere is
+# looked at
 
 delete @ENV{ grep {/\ASIRIUS_/} keys %ENV };
 my $dir = tempdir( CLEANUP => 1 );
@@ -78,7 +79,8 @@ subtest 'Options' => sub {
     is words_of( server_software => '' )->{server}, undef, 'no Server field';
 };
 
-# Beside those that are as an option is: a word of the table that nothing makes, and one that is made and not in it
+# Beside those that are as an option is: a word of the table that nothing makes, and one that is made and not
+# in it
 subtest 'The table of words' => sub {
     my %from   = Sirius::Edge::Shared->words;
     my %option = map { Sirius::Config::Options->key( $_->{name} ) => 1 } Sirius::Config::Options->rows;

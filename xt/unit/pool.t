@@ -222,7 +222,8 @@ subtest 'Stuck' => sub {
         cmp_ok $time, '>', $expected - 0.1, "not before $expected s";
         cmp_ok $time, '<', $expected + 20,  'nor as late as a longer limit';
 
-# They have no request. At a graceful stop such workers are told to end by the edge, which there is none of here
+        # They have no request. At a graceful stop such workers are told to end by the edge, which there is
+        # none of here
         my $line
             = qr/\[sirius \d+\] warn: workers without a request that did not end in time were killed: \d+$/m;
         if ( $grace < 1 ) { unlike log_text(), qr/were killed/, 'no line' }

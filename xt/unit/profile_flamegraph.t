@@ -9,7 +9,8 @@ use Test::More;
 use Sirius::Profile::FlameGraph;
 use Sirius::Profile::Samples;
 
-# The page of a profile as a document: complete, and safe whatever stands in it. profile_page.t looks at it in a browser
+# The page of a profile as a document: complete, and safe whatever stands in it. profile_page.t looks at it in
+# a browser
 
 sub samples { return Sirius::Profile::Samples->from_folded(shift) }
 sub page    { return Sirius::Profile::FlameGraph->html(@_) }

@@ -42,7 +42,8 @@ sub comes { return $browser->comes(shift) }
 sub text  { return $browser->text(shift) }
 sub click { return $browser->value( sprintf q{document.querySelector('%s').click(); 1}, shift ) }
 
-# The rows of boxes that are seen, from the top, each as the names of its functions with their widths in per cent
+# The rows of boxes that are seen, from the top, each as the names of its functions with their widths in per
+# cent
 sub graph {
     return $browser->value( <<'SCRIPT' );
 graph.rows.map(row => row.map(({ call, width }) =>

@@ -2,8 +2,8 @@ use strict;
 use warnings;
 use Test::More;
 
-# What an edge that does not respond is taken for, by its state, its CPU time and how long it lasts. The clock and the kernel are
-# played
+# What an edge that does not respond is taken for, by its state, its CPU time and how long it lasts. The clock
+# and the kernel are played
 
 my ( $clock, %progress, %turned, @lines );
 

@@ -293,7 +293,8 @@ CODE
     is_deeply [ grep {/one.*two|two.*one/} keys %seen ], [], 'none has its other name' or diag explain \%seen;
 };
 
-# Each at an address where one of the old name has been: that one was right, so its name counted though it was gone
+# Each at an address where one of the old name has been: that one was right, so its name counted though it was
+# gone
 subtest 'closures with another name where those with the old one were' => sub {
     my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
 #line 1 "s"
@@ -409,7 +410,8 @@ CODE
     cmp_ok $seen{$want} // 0, '>=', 0.6 * $all, "most of $all samples have its name" or diag explain \%seen;
 };
 
-# What has called a sub was copied too early where the stack had been deeper, and the line that runs is read after all of it
+# What has called a sub was copied too early where the stack had been deeper, and the line that runs is read
+# after all of it
 subtest 'lines of calls in turn' => sub {
     my %once = (
         'from the start'     => '1',
@@ -530,7 +532,8 @@ CODE
     cmp_ok $seen{'Shop::outer s:2 (eval)'} // 0, '>=', 800, 'is that of an eval' or diag explain \%seen;
 };
 
-# Code of a string is gone before all of its stack is known; what runs then was seen nearly twice as often as it does.
+# Code of a string is gone before all of its stack is known; what runs then was seen nearly twice as often as
+# it does.
 subtest 'code that runs once is seen as often as other code' => sub {
     my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
 #line 1 "s"
@@ -543,7 +546,8 @@ CODE
     seen_at_least( 0.45, ['once'], $sampler, $pid, 2000, qr/Shop::(once|often)/ );
 };
 
-# At the address of one is the other when the scope has ended: which of them ran was decided by what ran when it was read again.
+# At the address of one is the other when the scope has ended: which of them ran was decided by what ran when
+# it was read again.
 subtest 'two closures that take as long, in one scope' => sub {
     my $sampler = sampler_of( my $pid = perl_of(<<'CODE') );
 #line 1 "s"

@@ -1,4 +1,5 @@
-# Programs that tell by their lines which name is right: no sample has another one, however short or short-lived its subs are
+# Programs that tell by their lines which name is right: no sample has another one, however short or
+# short-lived its subs are
 use strict;
 use warnings;
 use FindBin;
@@ -156,7 +157,8 @@ while (1) {
 #line 20 "s"
 @r = sort { 0 } 1, 2 }
 CODE
-    # Where the level of the sort has begun, and its block has not, the innermost sub is on another level than the place
+    # Where the level of the sort has begun, and its block has not, the innermost sub is on another level than
+    # the place
     ( map { my ( $name, $here ) = @$_; [ $name => <<"CODE", \&same_ten, qr/\Amain::within s:/ ] } [ 'calls of a sub that sorts' => '@r = sort { $n++ for 1 .. 800; 0 } 1, 2;' ], [ 'calls of a sub with a pattern that runs code' => q('ab' =~ m{a(?{ $n++ for 1 .. 100 })b};) ] ),
 my \@r; my \$n = 0;
 sub within {
@@ -186,7 +188,8 @@ one();
 #line 24 "s"
 two() }
 CODE
-    # The outer contexts of a deep level are copied by themselves, long before the inner ones if other levels have ended
+    # The outer contexts of a deep level are copied by themselves, long before the inner ones if other levels
+    # have ended
     [ 'deep calls in turn beside levels that have ended' => <<"CODE", \&same_letter, qr/::is_a / ],
 package Shop; our \$f; my ( \$n, \$k ) = ( 0, 0 ); sub quick { \$n++ }
 sub is_a { \$n++ for 1 .. 6; 1 } sub is_b { \$n++ for 1 .. 6; 1 }
@@ -231,7 +234,8 @@ for my $case (@CASES) {
         ended($pid);
         my $times = List::Util::sum0( values %wrong );
 
-# A copy of the stack may be torn in a way that makes sense, as when the CPU goes to another process in the middle of it
+        # A copy of the stack may be torn in a way that makes sense, as when the CPU goes to another process
+        # in the middle of it
         my $few = $n / 5000;
         cmp_ok $times, '<=', $few, "$times wrong ones of $n samples, $cut of them cut"
             or diag explain \%wrong;

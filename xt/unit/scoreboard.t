@@ -220,7 +220,8 @@ subtest 'reloads' => sub {
     like error( sub { $board->tell("\x{263a}") } ), qr/Wide character/, 'bytes only';
 };
 
-# One that has nothing but the descriptor, by its number. Here two objects would own it, and both would close it
+# One that has nothing but the descriptor, by its number. Here two objects would own it, and both would close
+# it
 subtest 'a new program' => sub {
     my $descriptor = $board->descriptor;
     my $size       = -s "/proc/self/fd/$descriptor";

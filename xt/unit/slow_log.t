@@ -30,7 +30,8 @@ sub ended {
     return;
 }
 
-# The stack of a child that runs the code, once its innermost frame is that; without those of this file further out
+# The stack of a child that runs the code, once its innermost frame is that; without those of this file
+# further out
 sub stack_of {
     my ( $code, $innermost ) = @_;
     my $pid = child_of($code);

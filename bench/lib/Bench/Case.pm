@@ -20,8 +20,8 @@ my $TLS    = 'over TLS 1.3';
 my $CLOSED = 'a connection for each request';
 my @FRESH  = ( workers => 2, clients => 4, think => 10, close => 1 );
 
-# name, title, fields. full: measured with all rounds; the others show how it goes on, with at most three. quick: in
-# --quick too.
+# name, title, fields. full: measured with all rounds; the others show how it goes on, with at most three.
+# quick: in --quick too.
 my @THROUGHPUT = (
     [ 'ok',            "OK, $KEPT",             app => 'ok', connections => 16, full    => 1,    quick => 1 ],
     [ 'ok-16-workers', "OK, $KEPT, 16 workers", app => 'ok', connections => 15, workers => 16,   full  => 1 ],
@@ -110,8 +110,8 @@ my @THROUGHPUT = (
     ],
 );
 
-# name, title, fields (see Bench::Fairness). short: its column beside the others, where a worker is free for every request;
-# the letters are those of bench/fair.
+# name, title, fields (see Bench::Fairness). short: its column beside the others, where a worker is free for
+# every request; the letters are those of bench/fair.
 my @FAIRNESS = (
     [   'fairness', "Fast requests beside slow ones, $KEPT",
         short => 'slow requests',
@@ -259,7 +259,8 @@ sub plan {
     return $case->{plan}->( _fields( $case, $options ), $count );
 }
 
-# The fields of the case that explain it, and { servers => { name => figures } }: of those that speak TLS or HTTP/2, if the case does
+# The fields of the case that explain it, and { servers => { name => figures } }: of those that speak TLS or
+# HTTP/2, if the case does
 sub run {
     my ( $class, $name, $options, @names ) = @_;
     my $case   = $class->case($name);
@@ -276,8 +277,8 @@ sub run {
     return { %said, servers => $case->{code}->( $fields, @fit ) };
 }
 
-# What a reader must know of a server before he looks at figures. keeps: it keeps connections alive; at_once: how many
-# of 16 busy connections one worker has served within half a second.
+# What a reader must know of a server before he looks at figures. keeps: it keeps connections alive; at_once:
+# how many of 16 busy connections one worker has served within half a second.
 sub probe {
     my ( $class, $name, $version ) = @_;
     my $server  = Bench::Server->new( name => $name, app => 'hello' )->start;

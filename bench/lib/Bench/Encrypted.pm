@@ -14,8 +14,9 @@ use Bench::Server;
 my $HANDSHAKES = 128;              # of a flood, at a time
 my @NORMAL     = ( 16, 20, 0 );    # clients beside it, ms that they think, slow requests
 
-# Fields of $o: count, pause (seconds in which new clients come). Returns name => { opened, usable, bytes, clients, failed,
-# p50, p99, max, request_p99 (without the handshake) }, of which the times are those of new clients in ms
+# Fields of $o: count, pause (seconds in which new clients come). Returns name => { opened, usable, bytes,
+# clients, failed, p50, p99, max, request_p99 (without the handshake) }, of which the times are those of new
+# clients in ms
 sub idle {
     my ( $o, @names ) = @_;
     return _each(
@@ -46,9 +47,9 @@ sub idle_plan {
     return ( $count, $count * ( $o->{pause} + 3 + $o->{count} / 500 ) );
 }
 
-# Fields of $o: seconds. Returns name => { calm and flood => { p50, p99, max, fast, errors, reconnects } of clients that are kept,
-# new_calm and new_flood => { p50, p99, max, clients, failed } of new ones, rate: handshakes a second that the flood had
-# answers to }
+# Fields of $o: seconds. Returns name => { calm and flood => { p50, p99, max, fast, errors, reconnects } of
+# clients that are kept, new_calm and new_flood => { p50, p99, max, clients, failed } of new ones, rate:
+# handshakes a second that the flood had answers to }
 sub flood {
     my ( $o, @names ) = @_;
     return _each(

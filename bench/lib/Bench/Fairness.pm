@@ -1,6 +1,7 @@
 package Bench::Fairness;
 
-# Who waits while others are slow: the fast requests of clients, beside slow requests, slow clients, or workers that end.
+# Who waits while others are slow: the fast requests of clients, beside slow requests, slow clients, or
+# workers that end.
 
 use strict;
 use warnings;
@@ -12,10 +13,11 @@ use Bench::Load qw(output think);
 use Bench::Server;
 use Bench::Slow;
 
-# Fields of $o: rounds, seconds, workers; clients that think so many ms, of whose 1,000 requests so many are slow; fast and
-# late (their paths), close (a connection for each request), retire (requests of a worker), cores ("all": the server has all),
-# beside (Bench::Slow: kind and number). Returns name => { p50, p99, max, requests, failed, waiting, reconnects, least, calm }, a value for each round; times
-# in ms. least is the share of the connection that was served least, in percent of an even one. calm is the p99 without slow
+# Fields of $o: rounds, seconds, workers; clients that think so many ms, of whose 1,000 requests so many are
+# slow; fast and late (their paths), close (a connection for each request), retire (requests of a worker),
+# cores ("all": the server has all), beside (Bench::Slow: kind and number). Returns name => { p50, p99, max,
+# requests, failed, waiting, reconnects, least, calm }, a value for each round; times in ms. least is the
+# share of the connection that was served least, in percent of an even one. calm is the p99 without slow
 # requests: what is left for a machine with interruptions of its own.
 sub measure {
     my ( $o, @names ) = @_;

@@ -1,6 +1,7 @@
 package Bench::Idle;
 
-# Connections that were served once and now are silent: how many can be open, while a new client is still served?
+# Connections that were served once and now are silent: how many can be open, while a new client is still
+# served?
 
 use strict;
 use warnings;
@@ -15,8 +16,8 @@ my $ANSWER  = 1;                                             # seconds within wh
 my $PROBES  = 0.2;                                           # seconds between two new clients
 my $REQUEST = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 
-# Fields of $o: count, pause (seconds of silence). Returns name => { own => FIGURES, 75 => FIGURES }, which is the server's
-# own time limit for idle connections and one of 75 s, where it can be set.
+# Fields of $o: count, pause (seconds of silence). Returns name => { own => FIGURES, 75 => FIGURES }, which is
+# the server's own time limit for idle connections and one of 75 s, where it can be set.
 sub measure {
     my ( $o, @names ) = @_;
     my %result;
@@ -44,8 +45,8 @@ sub plan {
     return ( $count, $count * 2 * ( $o->{pause} + 1 + $o->{count} / 4000 ) );
 }
 
-# opened: had an answer. usable: had another one after the silence. new_ms: the slowest of the new clients that were
-# served; new_failed: those that were not. bytes: memory of the server for each.
+# opened: had an answer. usable: had another one after the silence. new_ms: the slowest of the new clients
+# that were served; new_failed: those that were not. bytes: memory of the server for each.
 sub _idle {
     my ( $o, $server ) = @_;
     my $port = $server->{port};

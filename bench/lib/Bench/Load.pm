@@ -1,6 +1,7 @@
 package Bench::Load;
 
-# The load generators: wrk, ab, bench/think, bench/tlsclient, and a client that sends an exact number of requests.
+# The load generators: wrk, ab, bench/think, bench/tlsclient, and a client that sends an exact number of
+# requests.
 
 use strict;
 use warnings;
@@ -99,7 +100,8 @@ sub output {
     return $out // '';
 }
 
-# Option close: a connection for each request. Sends on all connections, then reads from all: no server may starve one.
+# Option close: a connection for each request. Sends on all connections, then reads from all: no server may
+# starve one.
 sub exactly {
     my ( $port, $connections, $requests, %option ) = @_;
     my $request = join "\r\n", 'GET / HTTP/1.1', "Host: 127.0.0.1:$port",

@@ -26,8 +26,8 @@ sub pin_client {
     return;
 }
 
-# Runs this program again, with these words, so that it and what it starts may have as many descriptors as the system allows. Only a shell
-# can do that. Returns when they may already
+# Runs this program again, with these words, so that it and what it starts may have as many descriptors as the
+# system allows. Only a shell can do that. Returns when they may already
 sub raise_descriptors {
     my @words = @_;
     return if $ENV{BENCH_LIMITS}++;

@@ -10,7 +10,8 @@ use Bench::Server;
 
 my @WORKERS = ( 2, 8 );
 
-# Returns name => { total => { 2 => kB, 8 => kB }, worker => kB that one more costs }: Pss after some thousand requests
+# Returns name => { total => { 2 => kB, 8 => kB }, worker => kB that one more costs }: Pss after some thousand
+# requests
 sub measure {
     my ( $o, @names ) = @_;
     my %result;

@@ -74,7 +74,8 @@ sub value {
     return $metric && $metric->[3]->($figures);
 }
 
-# The greatest p99 of the cases of fairness in which a worker is free for every request. undef if one was not measured.
+# The greatest p99 of the cases of fairness in which a worker is free for every request. undef if one was not
+# measured.
 sub worst_of {
     my ( $result, $server ) = @_;
     my @p99 = map { value( fairness => figures( $result, $_, $server ), 'p99' ) } Bench::Case->waiting;

@@ -84,8 +84,8 @@ sub wrk {
     return ( $requests / $taken, $failed );
 }
 
-# Throughput of two conditions, each brought about by its code, in turn; the median of the ratios of neighbours, in percent.
-# One before and one after would compare two moments of the machine.
+# Throughput of two conditions, each brought about by its code, in turn; the median of the ratios of
+# neighbours, in percent. One before and one after would compare two moments of the machine.
 sub in_turn {
     my ( $seconds, $one, $other ) = @_;
     my @ratio;
@@ -97,8 +97,8 @@ sub in_turn {
     return sprintf '%.0f %%', 100 * quantile( 0.5, @ratio );
 }
 
-# Time that the host gave to others since the last call, as a share of all: latencies of a few ms mean little with more than a
-# few percent
+# Time that the host gave to others since the last call, as a share of all: latencies of a few ms mean little
+# with more than a few percent
 sub stolen {
     my ( undef, @now ) = split ' ', Sirius::Test::Server::slurp('/proc/stat') =~ s/\n.*//sr;
     my ( $all, $steal ) = ( sum0( @now[ 0 .. 7 ] ), $now[7] );
@@ -121,9 +121,9 @@ sub pss {
         @pids;
 }
 
-# Rates under several conditions, each brought about by its code, which returns the server and, if it likes, an object that is
-# destroyed after the measurement. Every round has all of them, every second one backwards. Returns name => { rate => [ of each
-# round ], failed }.
+# Rates under several conditions, each brought about by its code, which returns the server and, if it likes,
+# an object that is destroyed after the measurement. Every round has all of them, every second one backwards.
+# Returns name => { rate => [ of each round ], failed }.
 sub rates {
     my ( $connections, $seconds, $path, @conditions ) = @_;
     my %got;
@@ -143,8 +143,8 @@ sub rates {
     return \%got;
 }
 
-# Of pairs of times [ complete, begun ]: for each request, how many that were complete later were begun earlier. Returns the
-# greatest of these numbers, and how many requests have one at all.
+# Of pairs of times [ complete, begun ]: for each request, how many that were complete later were begun
+# earlier. Returns the greatest of these numbers, and how many requests have one at all.
 sub overtaking {
     my @requests = @_;
     my ( @begun, $most, $some );    # the times at which those that are begun were complete, in order

@@ -23,10 +23,11 @@ my %TEXT  = (
     static   => 'OK'
 );
 
-# kind: limit (no server of applications), psgi, other. module: tells the version, if no sub does. reload: the signal, and
-# what the manual says it brings. True or not: keeps (it can be told how long to keep an idle connection), fixed (it serves
-# constant bytes), single (one process, whatever it is told), nolog (it has no access log), retires (a worker can be told to
-# end after so many requests), tls (it speaks TLS), encrypted (it is measured with TLS alone).
+# kind: limit (no server of applications), psgi, other. module: tells the version, if no sub does. reload: the
+# signal, and what the manual says it brings. True or not: keeps (it can be told how long to keep an idle
+# connection), fixed (it serves constant bytes), single (one process, whatever it is told), nolog (it has no
+# access log), retires (a worker can be told to end after so many requests), tls (it speaks TLS), encrypted
+# (it is measured with TLS alone).
 my %PEER = (
     floor => { label => 'C floor', kind => 'limit', command => \&_floor, fixed => 1 },
     nginx => {
@@ -123,12 +124,14 @@ my %PEER = (
 );
 my @ORDER = qw(floor nginx proxied sirius feersum gazelle hypnotoad monoceros starlet starman twiggy uwsgi);
 
-# All that may be measured. Of a peer that is installed and named by SIRIUS_BENCH_INC_... too, NAME-system is the former.
+# All that may be measured. Of a peer that is installed and named by SIRIUS_BENCH_INC_... too, NAME-system is
+# the former.
 sub names {
     return map { $ENV{ 'SIRIUS_BENCH_INC_' . uc } ? ( $_, "$_-system" ) : $_ } @ORDER;
 }
 
-# The fields of the table above; sirius@DIR, NAME-system and NAME:WORKERS have those of the name they begin with
+# The fields of the table above; sirius@DIR, NAME-system and NAME:WORKERS have those of the name they begin
+# with
 sub peer {
     my $name = shift;
     return $PEER{ _base($name) } || die "No such server: $name. There are: @{[ names() ]}\n";
@@ -143,7 +146,8 @@ sub label {
     return !$workers ? $label : $workers == 1 ? "$label, 1 worker" : "$label, $workers workers";
 }
 
-# The folder of the files that are served: one of 4,096 bytes, and one of 1 GiB that has a hole in place of bytes
+# The folder of the files that are served: one of 4,096 bytes, and one of 1 GiB that has a hole in place of
+# bytes
 sub files {
     my $dir = "$DIR/files";
     return $dir if -e "$dir/1GiB";
@@ -180,10 +184,10 @@ sub version {
     return $? ? '' : $version || '?';
 }
 
-# The words that start it. Fields of the run: app, port, workers, edges (of ours); keep (seconds an idle connection is kept; else the
-# server's default), log (a file for the access log), clients (at a time), retire (requests after which a worker ends); and true or
-# not: close (each connection has one
-# request), tls (it speaks TLS), http2 (and HTTP/2), alone (without forking), reload (will be told to)
+# The words that start it. Fields of the run: app, port, workers, edges (of ours); keep (seconds an idle
+# connection is kept; else the server's default), log (a file for the access log), clients (at a time), retire
+# (requests after which a worker ends); and true or not: close (each connection has one request), tls (it
+# speaks TLS), http2 (and HTTP/2), alone (without forking), reload (will be told to)
 sub command {
     my ( $name, %run ) = @_;
     return peer($name)->{command}->( { workers => 1, retire => $NEVER, %run, name => $name } );
@@ -382,7 +386,8 @@ sub _starlet {
         _keep( $run, '--keepalive-timeout' ) );
 }
 
-# Its own program: plackup has always loaded the application before the fork, so that HUP would bring no new code
+# Its own program: plackup has always loaded the application before the fork, so that HUP would bring no new
+# code
 sub _starman {
     my $run = shift;
     return (

@@ -1,6 +1,7 @@
 package Bench::Plot;
 
-# Plots in SVG, made by gnuplot. Text and axes have the colour of the page, so they can be read in dark and light.
+# Plots in SVG, made by gnuplot. Text and axes have the colour of the page, so they can be read in dark and
+# light.
 
 use strict;
 use warnings;
@@ -15,8 +16,8 @@ my @PALETTE = (
     '#a3781f', '#7d8a2e', '#c55f86', '#5a7fa8'
 );
 
-# Bars from left to right. $rows: [ label, value, least, most, kind of server ]. Options: title, axis (with the unit), log,
-# format. undef without gnuplot.
+# Bars from left to right. $rows: [ label, value, least, most, kind of server ]. Options: title, axis (with
+# the unit), log, format. undef without gnuplot.
 sub bars {
     my ( $class, $rows, %option ) = @_;
     my @rows = grep { defined $_->[1] } @$rows or return;
@@ -44,7 +45,8 @@ plot \$data using ($zero):1:($zero):2:(\$1-0.34):(\$1+0.34):6:ytic(3) with boxxy
 PLOT
 }
 
-# Lines over a logarithmic axis. $lines: [ label, [ x, y ], ... ], the first is drawn thick. Options: title, x, y.
+# Lines over a logarithmic axis. $lines: [ label, [ x, y ], ... ], the first is drawn thick. Options: title,
+# x, y.
 sub lines {
     my ( $class, $lines, %option ) = @_;
     my ( $data, @plots ) = ('');

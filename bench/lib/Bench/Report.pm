@@ -1,7 +1,7 @@
 package Bench::Report;
 
-# From the figures of a run to its files: report.html, BENCHMARKS.md, FIGURES.md with the tables that are not in it, and a plot
-# in SVG for each that there is.
+# From the figures of a run to its files: report.html, BENCHMARKS.md, FIGURES.md with the tables that are not
+# in it, and a plot in SVG for each that there is.
 
 use strict;
 use warnings;
@@ -19,8 +19,8 @@ sub new {
     return bless { result => $result }, $class;
 }
 
-# Into a folder; or BENCHMARKS.md into the first, plots and FIGURES.md into the second, which is one in the first, and the page to
-# build/bench/report. Returns the names of the files.
+# Into a folder; or BENCHMARKS.md into the first, plots and FIGURES.md into the second, which is one in the
+# first, and the page to build/bench/report. Returns the names of the files.
 sub write {    ## no critic (ProhibitBuiltinHomonyms)
     my ( $self, $into, $plots ) = @_;
     my @sections = Bench::Section->all( $self->{result} );

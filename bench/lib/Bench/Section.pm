@@ -1,8 +1,9 @@
 package Bench::Section;
 
-# The report in parts, before it becomes HTML or Markdown: { title, text => [ paragraphs ], notes => [ paragraphs ], tables =>
-# [ { caption, head, rows, detail, figures } ], plots => [ { name, title, svg } ], list => [ lines ] }. detail: only in the HTML;
-# notes, and tables with figures: not in BENCHMARKS.md, but in FIGURES.md.
+# The report in parts, before it becomes HTML or Markdown: { title, text => [ paragraphs ], notes => [
+# paragraphs ], tables => [ { caption, head, rows, detail, figures } ], plots => [ { name, title, svg } ],
+# list => [ lines ] }. detail: only in the HTML; notes, and tables with figures: not in BENCHMARKS.md, but in
+# FIGURES.md.
 
 use strict;
 use warnings;

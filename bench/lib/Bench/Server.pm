@@ -16,7 +16,8 @@ use Bench::Program ();
 my $TPS  = POSIX::sysconf(POSIX::_SC_CLK_TCK);
 my $PORT = 20_000 + $$ % 10_000;
 
-# Fields: name (see Bench::Peer), those of a run there, under (a command to run it), and cores ("all": not one core alone)
+# Fields: name (see Bench::Peer), those of a run there, under (a command to run it), and cores ("all": not one
+# core alone)
 sub new {
     my ( $class, %field ) = @_;
     my $workers = Bench::Peer::workers( $field{name} );

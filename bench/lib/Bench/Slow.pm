@@ -1,6 +1,7 @@
 package Bench::Slow;
 
-# Clients that take their time: connections in a process of their own, which are opened again when the server closes them.
+# Clients that take their time: connections in a process of their own, which are opened again when the server
+# closes them.
 
 use strict;
 use warnings;
@@ -15,7 +16,8 @@ my $START = 4;      # seconds within which all those that read may get something
 my $context;
 my $HOST = "HTTP/1.1\r\nHost: 127.0.0.1\r\n";
 
-# first: what is sent at once. piece: what is sent each second. read: bytes that are read each second, all if it isn't said.
+# first: what is sent at once. piece: what is sent each second. read: bytes that are read each second, all if
+# it isn't said.
 my %KIND = (
     bodies  => { first => "POST /hello ${HOST}Content-Length: 100000\r\n\r\n", piece => 'x' },
     headers => { first => "GET /hello $HOST",                                  piece => "X-Slow: so\r\n" },
@@ -24,8 +26,9 @@ my %KIND = (
     silent  => {}
 );
 
-# Fields: port, kind, count, tls (they are encrypted, but for those that send nothing). Returns when all of them have tried to connect, and those that read have begun: to make so many
-# responses takes time, and is not what they are for. They end with the object.
+# Fields: port, kind, count, tls (they are encrypted, but for those that send nothing). Returns when all of
+# them have tried to connect, and those that read have begun: to make so many responses takes time, and is not
+# what they are for. They end with the object.
 sub start {
     my ( $class, %field ) = @_;
     pipe my $news, my $report or die "pipe: $!\n";

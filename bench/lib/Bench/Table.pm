@@ -18,7 +18,8 @@ sub name {
     return $server->{label} . $mark;
 }
 
-# A row for each server that was measured; the sub gives the cells behind its name. Why one was not is in its row.
+# A row for each server that was measured; the sub gives the cells behind its name. Why one was not is in its
+# row.
 sub _each {
     my ( $result, $case, $head, $cells ) = @_;
     my @rows;

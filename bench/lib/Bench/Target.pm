@@ -75,7 +75,8 @@ sub title {
     return "$case->{title} ($case->{client} -c $case->{connections})";
 }
 
-# Servers of applications but for builds of this one, and for those with another number of workers than the case has
+# Servers of applications but for builds of this one, and for those with another number of workers than the
+# case has
 sub _others {
     my $result = shift;
     return grep { $_->{kind} ne 'limit' && $_->{name} !~ /\Asirius|:\d+\z/ } @{ $result->{servers} };

@@ -1,7 +1,7 @@
 package Bench::Throughput;
 
-# CPU time for each request, and requests a second: in rounds, every server in turn, so that a change of the weather hits
-# all of them.
+# CPU time for each request, and requests a second: in rounds, every server in turn, so that a change of the
+# weather hits all of them.
 
 use strict;
 use warnings;
@@ -11,10 +11,10 @@ use Bench::Server;
 
 use constant STREAMS => 16;    # of a connection of HTTP/2
 
-# Fields of $o: app, connections, workers, client (wrk; ab: a connection for each request; ab -k; h2load: over HTTP/2; tlsclient: with handshakes or
-# resume, which count handshakes, or download, which counts MiB), log, path, rounds,
-# seconds, tls. Calls $o->{tick} after each measurement. Returns name => { us, rate, requests, failed }, a value for each round,
-# or { skipped } or { error }.
+# Fields of $o: app, connections, workers, client (wrk; ab: a connection for each request; ab -k; h2load: over
+# HTTP/2; tlsclient: with handshakes or resume, which count handshakes, or download, which counts MiB), log,
+# path, rounds, seconds, tls. Calls $o->{tick} after each measurement. Returns name => { us, rate, requests,
+# failed }, a value for each round, or { skipped } or { error }.
 sub measure {
     my ( $o, @names ) = @_;
     my ( %result, %load );

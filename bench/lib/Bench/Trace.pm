@@ -1,7 +1,7 @@
 package Bench::Trace;
 
-# What a request costs in system calls (strace) and in instructions of user space (valgrind): figures that do not depend
-# on what else the machine does.
+# What a request costs in system calls (strace) and in instructions of user space (valgrind): figures that do
+# not depend on what else the machine does.
 
 use strict;
 use warnings;

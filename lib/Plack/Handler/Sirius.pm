@@ -57,8 +57,8 @@ sub run {
     die $error;    ## no critic (RequireCarping)
 }
 
-# The queue is memory that counts as a file. Said before all else: where STDERR is a file, a line beyond the limit is a signal that
-# ends the process
+# The queue is memory that counts as a file. Said before all else: where STDERR is a file, a line beyond the
+# limit is a signal that ends the process
 sub _check_file_size {
     my $conf  = shift;
     my $limit = Sirius::OS::Limits->file_size;

@@ -88,8 +88,8 @@ sub _by_other_name {
     return $host !~ /\A(?:|[\d.]+|\[[\da-f:.]+\]|(?:[\w-]+\.)*localhost)(?::\d+)?\z/ia;
 }
 
-# A foreign web page in that browser can send a request, although it can't read the answer. Browsers say from where; other clients
-# do not
+# A foreign web page in that browser can send a request, although it can't read the answer. Browsers say from
+# where; other clients do not
 sub _by_other_page {
     my $env = shift;
     my ( $site, $origin, $host ) = @$env{qw(HTTP_SEC_FETCH_SITE HTTP_ORIGIN HTTP_HOST)};

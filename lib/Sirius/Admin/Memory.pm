@@ -7,7 +7,8 @@ use List::Util          qw(max sum);
 use Sirius::Base::Clock qw(now);
 use Sirius::OS::Proc;
 
-# LEAST: seconds between two samples of a process. SHARE: sampling may take at most this fraction (1/SHARE) of the time
+# LEAST: seconds between two samples of a process. SHARE: sampling may take at most this fraction (1/SHARE) of
+# the time
 use constant { LEAST => 1, SHARE => 50 };
 
 sub add {

@@ -78,8 +78,8 @@ sub take {
     return $self;
 }
 
-# What differs from %ENV as it is; undef for what is not there. A worker restores no more: each variable is a page or two that it
-# would write to, and so no longer share
+# What differs from %ENV as it is; undef for what is not there. A worker restores no more: each variable is a
+# page or two that it would write to, and so no longer share
 sub _differences {
     my (%theirs) = @_;
     return {

@@ -62,7 +62,8 @@ sub harmless {
     return $text;
 }
 
-# An exception in the language of the user stays readable, but nothing may control a terminal, or turn the direction of what follows
+# An exception in the language of the user stays readable, but nothing may control a terminal, or turn the
+# direction of what follows
 sub readable {
     my ( $class, $text ) = @_;
     return $text                   if $text !~ /[^\x20-\x7e]/;

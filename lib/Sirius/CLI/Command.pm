@@ -132,7 +132,8 @@ sub _parse {
     return \%given, @args;
 }
 
-# Getopt::Long also passes on an option that it knows, without a value that it needs or with one that it doesn't take
+# Getopt::Long also passes on an option that it knows, without a value that it needs or with one that it
+# doesn't take
 sub _passed_over {
     my ( $class, $rows, @args ) = @_;
     my %row = map { $_->{name} => $_ } @$rows;

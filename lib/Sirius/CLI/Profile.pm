@@ -158,7 +158,8 @@ sub _ask {
     return ( $answer, $client );
 }
 
-# The scoreboard of the server, the path of its control socket, why it cannot be read, and the PID of the supervisor
+# The scoreboard of the server, the path of its control socket, why it cannot be read, and the PID of the
+# supervisor
 sub _board {
     my ( $self, $path, $pid ) = @_;
     if ( !defined $pid ) {
@@ -321,7 +322,8 @@ sub _samples {
         if POSIX::isatty(2);
     local @SIG{qw(HUP INT TERM)} = ( sub { $collector->end } ) x 3;
 
-# Where workers keep all CPUs busy, it would be late as long as they compute, and see them wait too often. Root may do this.
+    # Where workers keep all CPUs busy, it would be late as long as they compute, and see them wait too often.
+    # Root may do this.
     my $usual = getpriority 0, 0;
     setpriority 0, 0, FIRST;
     until ( $collector->ended ) {
@@ -352,7 +354,8 @@ sub _say_bounds {
     return;
 }
 
-# Its path or PID, or both. A PID is there if it is one of this PID namespace. Undef: --pid is of another process
+# Its path or PID, or both. A PID is there if it is one of this PID namespace. Undef: --pid is of another
+# process
 sub _server {
     my $self   = shift;
     my $pid    = $self->given('pid');

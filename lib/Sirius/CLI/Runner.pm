@@ -35,7 +35,8 @@ use constant {
 
 my @COMMANDS = qw(dev check ctl top profile);    # of bin/sirius
 
-# Where the application is looked for; nothing if it is code. A name without a dot and a slash is that of a module
+# Where the application is looked for; nothing if it is code. A name without a dot and a slash is that of a
+# module
 sub application {
     my $self = shift;
     return if $self->{eval};
@@ -368,8 +369,8 @@ sub _loads_first {
     return $self->{loader} =~ /\A(?:Plack::Loader|Restarter)\z/;
 }
 
-# The next port if the usual one is in use, and nobody has asked for a certain one. The processes that load the application run
-# the same command again, and have to have it there
+# The next port if the usual one is in use, and nobody has asked for a certain one. The processes that load
+# the application run the same command again, and have to have it there
 sub _next_port {
     my ( $self, $host ) = @_;
     return if Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
@@ -383,7 +384,8 @@ sub _next_port {
     return;
 }
 
-# Plack says that there is no file of that name, or that it cannot be read, in a line of an eval. A name without a dot and a slash is that of a module
+# Plack says that there is no file of that name, or that it cannot be read, in a line of an eval. A name
+# without a dot and a slash is that of a module
 sub _not_there {
     my ( $psgi, $error ) = @_;
     return $error
@@ -570,8 +572,8 @@ sub _shield {
     return Sirius::OS::Inherit->close_on_exec(@numbers);
 }
 
-# The environment and the file of --config. The variables in a file of --env-file are a part of the environment, and it may
-# be either of these that names the file
+# The environment and the file of --config. The variables in a file of --env-file are a part of the
+# environment, and it may be either of these that names the file
 sub _sources {
     my ( $self, $given ) = @_;
     my ( $config, @new, %read, %place );

@@ -155,7 +155,8 @@ sub _message {
     return;
 }
 
-# 64 bits that no other publication has, in the order of time: microseconds since the machine has started, then the process
+# 64 bits that no other publication has, in the order of time: microseconds since the machine has started,
+# then the process
 sub _number {
     my $now = int( 1e6 * clock_gettime(CLOCK_MONOTONIC) );
     $last = $now > $last ? $now : $last + 1;

@@ -68,8 +68,8 @@ sub parse {
     return { %{ _parse($bare) }, $speaks ? ( $speaks => 1 ) : () };
 }
 
-# Guesses the intended address. A bare name is refused as a path: a forgotten port would make a unix socket in the
-# current directory
+# Guesses the intended address. A bare name is refused as a path: a forgotten port would make a unix socket in
+# the current directory
 sub _no_address {
     my $spec = shift;
     my $unix = "unix:$spec or ./$spec for a unix socket";

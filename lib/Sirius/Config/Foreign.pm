@@ -3,7 +3,8 @@ package Sirius::Config::Foreign;
 use strict;
 use warnings;
 
-# What replaces options of uWSGI, gunicorn, Puma, hypnotoad, NGINX Unit and nginx. A list of options, or a sentence
+# What replaces options of uWSGI, gunicorn, Puma, hypnotoad, NGINX Unit and nginx. A list of options, or a
+# sentence
 my %ADVICE = (
     'accepts'                  => '--max-reqs-per-child',
     'access-logfile'           => '--access-log',

@@ -91,7 +91,8 @@ sub _backlog {
     return 'the sockets of --listen were opened by another process';
 }
 
-# Without an address that speaks TLS, another line says so. @SECLEVEL is also a limit for keys, with any version
+# Without an address that speaks TLS, another line says so. @SECLEVEL is also a limit for keys, with any
+# version
 sub _ciphers {
     my $conf = shift;
     return if $conf->{tls_min} ne '1.3' || !grep { Sirius::Config::Address->is_tls($_) } @{ $conf->{listen} };

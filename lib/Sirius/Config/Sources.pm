@@ -61,8 +61,8 @@ sub given {
 
 sub notices { return @{ shift->{notices} } }
 
-# Plack::Runner passes an option that was given several times as so many pairs. A list is what a program gives: it replaces what
-# came before, as in a hash, and so does a text behind it
+# Plack::Runner passes an option that was given several times as so many pairs. A list is what a program
+# gives: it replaces what came before, as in a hash, and so does a text behind it
 sub pairs {
     my ( $class, @pairs ) = @_;
     my ( %raw, %texts, %last );
@@ -220,8 +220,9 @@ sub _plackup {
     return;
 }
 
-# The port that platforms for containers set. It may be meant for another program, so every other source overrides it. Who is
-# given a socket does not look at it: deploy/server-starter has an address in a variable of that name.
+# The port that platforms for containers set. It may be meant for another program, so every other source
+# overrides it. Who is given a socket does not look at it: deploy/server-starter has an address in a variable
+# of that name.
 sub _port {
     my ( $self, $env ) = @_;
     my $port = $env->{PORT};
@@ -230,7 +231,8 @@ sub _port {
     return { port => { from => $self->_place('PORT'), value => $port } };
 }
 
-# The values of a variable. Code and commands have blanks and commas, a lane may have a blank, and a directory of --static has options behind commas
+# The values of a variable. Code and commands have blanks and commas, a lane may have a blank, and a directory
+# of --static has options behind commas
 sub _several {
     my ( $type, $value ) = @_;
     return [$value]                                             if $type =~ /\A(?:beside|warm-up)\z/;

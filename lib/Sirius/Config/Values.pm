@@ -20,8 +20,8 @@ my @FIXED
     = qw(admin admin_public backlog control daemonize drain_delay edges error_log graceful_timeout group listen load_timeout
     log_prefix pid socket_group socket_mode socket_owner user);
 
-# The settings that a reload cannot change, as text: only the supervisor uses them, or the sockets it holds; and whom all processes
-# run as, which must be the same for all of them
+# The settings that a reload cannot change, as text: only the supervisor uses them, or the sockets it holds;
+# and whom all processes run as, which must be the same for all of them
 sub fixed {
     my ( $class, $conf ) = @_;
     return {

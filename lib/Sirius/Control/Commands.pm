@@ -104,7 +104,8 @@ sub _drained {
         && $edge->settled;
 }
 
-# What /status.json of the admin port has, but for the memory that processes do not share, which takes long to find out
+# What /status.json of the admin port has, but for the memory that processes do not share, which takes long to
+# find out
 sub _figures {
     my ( $self, $request, $reply ) = @_;
     my $snapshot = $self->{scoreboard}->snapshot;
@@ -128,7 +129,8 @@ sub _generation {
     };
 }
 
-# The kernel may let nobody but the ancestors of a worker look into it. An application can write any PID into its row
+# The kernel may let nobody but the ancestors of a worker look into it. An application can write any PID into
+# its row
 sub _profile {
     my ( $self, $request, $reply, undef, $waits ) = @_;
     my %which     = map { defined $request->{$_} ? ( $_ => $request->{$_} ) : () } qw(hz path seconds worker);
@@ -177,7 +179,8 @@ sub _reload {
     return;
 }
 
-# An operator who has renewed a certificate wants to know that it is not in use, although the application has loaded
+# An operator who has renewed a certificate wants to know that it is not in use, although the application has
+# loaded
 sub _reloaded {
     my ( $self, $answer ) = @_;
     my $edge  = $self->{edge};

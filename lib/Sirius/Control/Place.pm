@@ -22,8 +22,8 @@ use constant {
     STALE_MAX  => 64,    # sockets that servers which were killed have left behind, removed at a start
 };
 
-# Servers that this user may control, by their sockets in the usual places: of each the path, the PID and the user. Anybody may have
-# paths of his own that lead to the socket of another server
+# Servers that this user may control, by their sockets in the usual places: of each the path, the PID and the
+# user. Anybody may have paths of his own that lead to the socket of another server
 sub all {
     my ( %seen, %found );
     for my $path ( map { _real($_) } _listening(), map { _left_in($_) } _folders() ) {
@@ -102,7 +102,8 @@ sub words {
     return "PID $server->{pid}" . ( defined $app ? " $app" : '' ) . $user;
 }
 
-# Why nobody can be asked there; else 0 and who would answer, PID and user, as far as the kernel knows: anybody may choose a name
+# Why nobody can be asked there; else 0 and who would answer, PID and user, as far as the kernel knows:
+# anybody may choose a name
 sub _asked {
     my $path = shift;
     return 'the path is too long' if length $path > PATH_MAX;
@@ -161,8 +162,8 @@ sub _left_in {
     return map {"$folder/$_"} @names;
 }
 
-# Wherever they are, in this network: the folder of a unit is known to nobody else. A socket that took its path by a rename
-# (Sirius::Listen::Unix) has the name from before here
+# Wherever they are, in this network: the folder of a unit is known to nobody else. A socket that took its
+# path by a rename (Sirius::Listen::Unix) has the name from before here
 sub _listening {
     my ( $name, @paths ) = _name();
     for my $row ( map { [ split ' ', $_, 8 ] } split /\n/, Sirius::OS::Proc->text('/proc/net/unix') ) {

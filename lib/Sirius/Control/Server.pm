@@ -139,7 +139,8 @@ sub _add {
     return $self->{clients}{$number} = { fh => $fh, in => $text, number => $number };
 }
 
-# Whether the user of the client may control the server. The one of --user may publish, whatever the application does
+# Whether the user of the client may control the server. The one of --user may publish, whatever the
+# application does
 sub _admit {
     my ( $self, $client ) = @_;
     my ( undef, $uid )    = _peer( $client->{fh} );
@@ -332,7 +333,8 @@ sub _receive {
     return;
 }
 
-# This process was stopped, or busy. Who has asked was told that there is no answer, and does not expect it any more
+# This process was stopped, or busy. Who has asked was told that there is no answer, and does not expect it
+# any more
 sub _too_late {
     my ( $self, $client, $request, $from ) = @_;
     Sirius::Log->warn("ignored sirius ctl $request->{command} $from: it no longer waits for the answer")

@@ -15,7 +15,8 @@ use constant SIZE_MAX => 256;    # bytes of what workers see
 
 my $JSON = JSON::PP->new->ascii;
 
-# All pages show the same code once more, with the files that have changed. With style sheets alone they stay, and use these
+# All pages show the same code once more, with the files that have changed. With style sheets alone they stay,
+# and use these
 sub again {
     my ( $self, @paths ) = @_;
     $self->{seen}{again} = sprintf '%.0f', 1000 * time;
@@ -66,7 +67,8 @@ sub _name {
     return utf8::decode($copy) ? $copy : $name;
 }
 
-# Workers see it before it is published. So one that has seen less says so by its prev-id, and the edge ends that stream: the page comes again
+# Workers see it before it is published. So one that has seen less says so by its prev-id, and the edge ends
+# that stream: the page comes again
 sub _publish {
     my ( $self, @event ) = @_;
     my $before = $self->{seen}{number}++;

@@ -25,8 +25,8 @@ sub app {
     };
 }
 
-# What perl has died of: where, and the lines around. Of several files the first of the project, as a fault in it is often found by the
-# code of others
+# What perl has died of: where, and the lines around. Of several files the first of the project, as a fault in
+# it is often found by the code of others
 sub because {
     my ( $class, $error, $files ) = @_;
     my $text = $SOURCE->bytes($error);

@@ -36,7 +36,8 @@ my @HINTS   = (
     [ qr/\ABody must be bytes/  => q{Text is encoded before it is sent: Encode::encode( 'UTF-8', $text ).} ],
 );
 
-# Called by a sub that a handler of __DIE__ calls: what is needed of each frame, from the inside to those of this package
+# Called by a sub that a handler of __DIE__ calls: what is needed of each frame, from the inside to those of
+# this package
 sub calls {
     my ( $class, $until ) = @_;
     my @calls;
@@ -225,7 +226,8 @@ sub _params {
     return _pairs(@pairs);
 }
 
-# Where it was, from the inside: places in the application with the lines around, and how many there are between them
+# Where it was, from the inside: places in the application with the lines around, and how many there are
+# between them
 sub _places {
     my ( $self, $calls ) = @_;
     my ( @places, $shown );

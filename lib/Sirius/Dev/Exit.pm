@@ -29,8 +29,8 @@ sub heed {
     return;
 }
 
-# Before code of the application is compiled. An override that is there already stays, and one that comes later takes its place. For
-# perl the argument of an override in "exit -1" may be two things, so it warns
+# Before code of the application is compiled. An override that is there already stays, and one that comes
+# later takes its place. For perl the argument of an override in "exit -1" may be two things, so it warns
 sub install {
     my ( $class, $of ) = @_;
     $files = $of;
@@ -72,7 +72,8 @@ sub _log {
     return;
 }
 
-# Where it was called; if that is code of others, also where the application has called these. In an END block there was a reason before
+# Where it was called; if that is code of others, also where the application has called these. In an END block
+# there was a reason before
 sub _note {
     return if !$told || $owner != $$ || ${^GLOBAL_PHASE} eq 'END';
     local ( $!, $@ );

@@ -7,7 +7,8 @@ use Cwd            ();
 use File::Basename qw(basename dirname);
 use File::Spec     ();
 
-# Files of an application that perl does not load as modules, by their suffix: not what an application writes while it runs
+# Files of an application that perl does not load as modules, by their suffix: not what an application writes
+# while it runs
 my %SUFFIX = map { $_ => 1 } qw(
     al cgi fcgi pl pm pod psgi t
     ep epl handlebars hbs htm html jinja liquid mas mc mhtml mt mustache svg tmpl tpl template tt tt2 tx xhtml xml xsl xslt
@@ -26,7 +27,8 @@ my %PUBLIC = map { $_ => 1 } qw(htdocs public static);
 # Folders of what tools write
 my %TOOLS = map { $_ => 1 } qw(blib cover_db node_modules nytprof);
 
-# Folders of what applications write, at the top or in one of the others below. Elsewhere they are names as any: templates/sessions
+# Folders of what applications write, at the top or in one of the others below. Elsewhere they are names as
+# any: templates/sessions
 my %WRITTEN = map { $_ => 1 } qw(cache log logs session sessions tmp);
 my %DATA    = map { $_ => 1 } qw(data db htdocs public run static storage upload uploads var), keys %WRITTEN;
 
@@ -80,7 +82,8 @@ sub folders {
     return \@all;
 }
 
-# Whether browsers alone read it: a file below a folder of --static, a style sheet in a public folder of the application
+# Whether browsers alone read it: a file below a folder of --static, a style sheet in a public folder of the
+# application
 sub is_asset {
     my ( $self, $path ) = @_;
     return 0 if _in_one( $path, $self->{watch} );
@@ -111,7 +114,8 @@ sub is_excluded {
     return _in_one( $path, $self->{exclude} );
 }
 
-# Loaded anew each time, and not once for all generations. Either name may lie in a folder: with its links, or without
+# Loaded anew each time, and not once for all generations. Either name may lie in a folder: with its links, or
+# without
 sub is_inside {
     my ( $self, $path ) = @_;
     my @names = ( $path, _whole($path) );
@@ -154,8 +158,8 @@ sub links {
     return @links;
 }
 
-# app: file of the application; include: folders of -I; watch, exclude: files and folders; libraries: where perl looks for modules;
-# static: folders of --static; live: pages are told of changes in all of these
+# app: file of the application; include: folders of -I; watch, exclude: files and folders; libraries: where
+# perl looks for modules; static: folders of --static; live: pages are told of changes in all of these
 sub new {
     my ( $class, %args ) = @_;
     my $self = bless {

@@ -11,7 +11,8 @@ use Sirius::Base::Clock qw(now);
 
 use constant LOOK => 1;    # seconds between two looks whether the terminal is ours again
 
-# What comes, and whether the terminal is still this job's: another one must neither be read nor set from the background
+# What comes, and whether the terminal is still this job's: another one must neither be read nor set from the
+# background
 sub act {
     my $self = shift;
     return if !$self->{tty};
@@ -43,8 +44,8 @@ sub due {
     return $self->{tty} && !$self->{set} ? $self->{look_at} // 0 : ();
 }
 
-# loop; keys: [ letter, word, code ], in the order in which they are told. Nothing if STDIN is no terminal, or another program has
-# it without echo already
+# loop; keys: [ letter, word, code ], in the order in which they are told. Nothing if STDIN is no terminal, or
+# another program has it without echo already
 sub new {
     my ( $class, %args ) = @_;
     return if !POSIX::isatty(0);

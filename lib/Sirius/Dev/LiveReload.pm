@@ -123,7 +123,8 @@ sub _script {
     ];
 }
 
-# The edge keeps the connection, and this worker is free again. The page may be older than what was told while it was on its way
+# The edge keeps the connection, and this worker is free again. The page may be older than what was told while
+# it was on its way
 sub _subscribe {
     my ( $self, $env ) = @_;
     my $site = $env->{HTTP_SEC_FETCH_SITE};

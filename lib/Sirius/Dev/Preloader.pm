@@ -104,7 +104,8 @@ sub _open_files_anew {
     return;
 }
 
-# Each by itself. One that fails, or leaves behind what generations must not share, is named, and this process is of no use
+# Each by itself. One that fails, or leaves behind what generations must not share, is named, and this process
+# is of no use
 sub _preload {
     my ( $self, $order ) = @_;
     my $files = Sirius::Dev::Files->new( %{ $order->{files} } );

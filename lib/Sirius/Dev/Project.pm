@@ -17,7 +17,8 @@ sub above {
     return $app // $several[0];
 }
 
-# The application of this folder, and the folders of its modules. More than one: files, and undef first. None: nothing
+# The application of this folder, and the folders of its modules. More than one: files, and undef first. None:
+# nothing
 sub find {
     my ( $class, $folder ) = @_;
     for my $names ( _named($folder), [ _catalyst($folder) ], [ _mojolicious($folder) ] ) {

@@ -138,7 +138,8 @@ sub _abandon {
     return $self->_give_up( $loading, $why );
 }
 
-# What the application begins with, and the links that lead to it and to its modules. One that is gone may come again
+# What the application begins with, and the links that lead to it and to its modules. One that is gone may
+# come again
 sub _app {
     my $self    = shift;
     my $session = $self->{session};
@@ -317,8 +318,8 @@ sub _hold {
     return;
 }
 
-# Whether the application may have made these changes: before it was loaded, or in a request. Not in its code in a request: who saves
-# that as soon as the last save is served is a person, or a test
+# Whether the application may have made these changes: before it was loaded, or in a request. Not in its code
+# in a request: who saves that as soon as the last save is served is a person, or a test
 sub _is_at_work {
     my ( $self, @changed ) = @_;
     my $built = $self->{built};
@@ -497,7 +498,8 @@ sub _refuse {
     return $order ? $self->_order(%$order) : $self->_preload;
 }
 
-# What has become a generation is no base any more. The next one starts when it has had time to load, or when it is needed
+# What has become a generation is no base any more. The next one starts when it has had time to load, or when
+# it is needed
 sub _release_base {
     my $self = shift;
     my $base = delete $self->{base};

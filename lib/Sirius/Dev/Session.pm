@@ -112,7 +112,8 @@ sub generations {
     return $generations;
 }
 
-# A user who closes the window of a terminal has finished: HUP does not ask for a reload then. With nohup it is ignored at the start
+# A user who closes the window of a terminal has finished: HUP does not ask for a reload then. With nohup it
+# is ignored at the start
 sub has_lost_terminal {
     my $self = shift;
     return $self->{terminal} && !_has_terminal() ? 1 : 0;
@@ -136,7 +137,8 @@ sub named {
     return @{ $self->{include} }, @{ $self->{watch} };
 }
 
-# app: file of the application, or undef; command: it is sirius dev; conf; exclude, include and watch: paths; sources
+# app: file of the application, or undef; command: it is sirius dev; conf; exclude, include and watch: paths;
+# sources
 sub new {
     my ( $class, %args ) = @_;
     return bless { %args, terminal => ( $SIG{HUP} || '' ) ne 'IGNORE' && _has_terminal() }, $class;

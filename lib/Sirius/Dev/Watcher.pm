@@ -37,8 +37,8 @@ sub due {
         %{ $self->{lost} } ? $self->{lost_at} : ();
 }
 
-# Replaces the list of extra files to watch, wherever they are. What has changed since that time (of day) counts as changed now,
-# in folders that nobody has watched until now
+# Replaces the list of extra files to watch, wherever they are. What has changed since that time (of day)
+# counts as changed now, in folders that nobody has watched until now
 sub follow {
     my ( $self, $since, @files ) = @_;
     my %wanted;
@@ -150,7 +150,8 @@ sub _add_tree {
     return @found;
 }
 
-# Folders of --static elsewhere. One that is too large is none of the application's, which is watched without it
+# Folders of --static elsewhere. One that is too large is none of the application's, which is watched without
+# it
 sub _beside {
     my $self = shift;
     my @all;
@@ -340,7 +341,8 @@ sub _scan {
     return grep { ( $before->{$_} // '' ) ne ( $after->{$_} // '' ) } keys %all;
 }
 
-# Which file it is, its size and, at the end, its time. A link to a folder is followed for where it leads, not for what changes there
+# Which file it is, its size and, at the end, its time. A link to a folder is followed for where it leads, not
+# for what changes there
 sub _stat {
     my $path = shift;
     return ( readlink($path), ( Time::HiRes::lstat $path )[ 1, 9 ] ) if -l $path && -d $path;

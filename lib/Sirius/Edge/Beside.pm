@@ -37,8 +37,8 @@ sub pidfd {
     return $self->{pidfd} && fileno $self->{pidfd};
 }
 
-# Starts the program while this process still has the rights to read the private keys. It waits for L<start>, as the
-# application is not ready
+# Starts the program while this process still has the rights to read the private keys. It waits for L<start>,
+# as the application is not ready
 sub prepare {
     my $self = shift;
     return if !$self->{keeper};

@@ -33,7 +33,8 @@ use constant ATTEMPTS => 2;
 # The words for the keeper
 my $KEYS = qr/\Atls-(?!handshake-timeout=)/;
 
-# Seconds between two attempts, and how many there are, while the supervisor lacks memory; then it gives up the update
+# Seconds between two attempts, and how many there are, while the supervisor lacks memory; then it gives up
+# the update
 use constant { PAUSE => 0.02, TRIES => 50 };
 
 sub act {
@@ -456,13 +457,15 @@ sub _insist {
     return 0;
 }
 
-# Whether one that finds a folder of --static missing ends with that error. In place of one that has died it serves the rest
+# Whether one that finds a folder of --static missing ends with that error. In place of one that has died it
+# serves the rest
 sub _is_strict {
     my ( $self, $place ) = @_;
     return !$self->is_announced || $place->role eq 'heir' ? 1 : undef;
 }
 
-# Seconds in which an edge has to get ready. One that gets keys waits for their keeper, and the server's start has no limit
+# Seconds in which an edge has to get ready. One that gets keys waits for their keeper, and the server's start
+# has no limit
 sub _limit {
     my $self = shift;
     return $self->is_announced && !$self->{keeper} ? READY : undef;
@@ -535,8 +538,9 @@ sub _ready {
     return;
 }
 
-# Edges that have other settings, or run another program, get an heir as soon as a place is free. Not while their
-# predecessor runs, even if another's place is free: it would lose its heir, and close what it cannot pass on
+# Edges that have other settings, or run another program, get an heir as soon as a place is free. Not while
+# their predecessor runs, even if another's place is free: it would lose its heir, and close what it cannot
+# pass on
 sub _renew {
     my $self    = shift;
     my $program = $self->program ? $self->program->build : '';
@@ -643,8 +647,8 @@ sub _switch {
     return $place->be( 'serves', undef, $other );
 }
 
-# No edge of its program gets ready in that place: the next attempt is made with another build, if one is known. Returns words for
-# the log
+# No edge of its program gets ready in that place: the next attempt is made with another build, if one is
+# known. Returns words for the log
 sub _try_other {
     my ( $self, $place ) = @_;
     my $programs = $self->{programs};

@@ -95,7 +95,8 @@ sub due {
 # Why the files were not used when they were read last
 sub fault { return shift->{fault} }
 
-# "PID WHAT WHY", of the keeper that serves, of one that is starting, or of an edge that reads the files itself
+# "PID WHAT WHY", of the keeper that serves, of one that is starting, or of an edge that reads the files
+# itself
 sub heard {
     my ( $self, $pid, $what, $why ) = @_;
     if ( $self->{beside} ) {
@@ -116,7 +117,8 @@ sub heard {
     return;
 }
 
-# The end of a pair for an edge that starts; the other end is with the keeper. Nobody else has it when this returns
+# The end of a pair for an edge that starts; the other end is with the keeper. Nobody else has it when this
+# returns
 sub line {
     my $self = shift;
     my $line = $self->{next} && !$self->{line} ? $self->{next}{line} : $self->{line};
@@ -182,7 +184,8 @@ sub restore {
     }
     $self->_watch;
 
-# The reload that has led here has read the files already, unless that is not done, or the program is another one
+    # The reload that has led here has read the files already, unless that is not done, or the program is
+    # another one
     my $read = $state->{read} || {};
     @{$self}{qw(identity program)} = @{$read}{qw(identity program)}
         if $self->{child} && defined $read->{identity};
@@ -437,8 +440,8 @@ sub _start {
     return $self->_adopt($child);
 }
 
-# A certificate for development, as browsers in which somebody has accepted it would ask again after each change of the
-# application. One that is about to expire is made anew
+# A certificate for development, as browsers in which somebody has accepted it would ask again after each
+# change of the application. One that is about to expire is made anew
 sub _stays {
     my ( $self, @words ) = @_;
     return if !$self->{line} || $self->{next} || !grep { $_ eq 'tls-self-signed=1' } @{ $self->{words} };

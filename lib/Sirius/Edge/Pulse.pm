@@ -129,7 +129,8 @@ sub _look {
     return $self->_judge( $place, $known, $passed );
 }
 
-# It passes keys to edges that start, and does little else. Its state alone tells nothing, unless it is stopped
+# It passes keys to edges that start, and does little else. Its state alone tells nothing, unless it is
+# stopped
 sub _look_at_keeper {
     my ( $self, $child, $passed ) = @_;
     my ($state) = $child ? Sirius::OS::Proc->progress( $child->pid ) : ();

@@ -265,8 +265,8 @@ sub _handle {
     return eval { Sirius::OS::Inherit->handle($fd) };
 }
 
-# Returns the sockets that were passed to this server. --listen may say which of them speak TLS or HTTP/2; other addresses
-# have no effect. To speak plain HTTP where TLS was asked for would be worse than not to start
+# Returns the sockets that were passed to this server. --listen may say which of them speak TLS or HTTP/2;
+# other addresses have no effect. To speak plain HTTP where TLS was asked for would be worse than not to start
 sub _instead {
     my ( $conf, $giver, @listeners ) = @_;
     my @ignored;

@@ -102,8 +102,8 @@ sub _open_file {
     my $lock  = _lock($path);
     my $stale = _stale($path);
 
-# What is stale goes when its successor listens; where no other name is short enough, a moment before. With `late` nobody
-# meets it before it listens, nor thinks that it was left behind
+    # What is stale goes when its successor listens; where no other name is short enough, a moment before.
+    # With `late` nobody meets it before it listens, nor thinks that it was left behind
     my $name = ( $stale || $want->{late} ) && length "$path.$$" <= PATH_MAX ? "$path.$$" : $path;
     unlink $name if ( $stale || $name ne $path ) && -S $name;
     _bind( $fh, $name, $want->{mode} );

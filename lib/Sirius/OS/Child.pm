@@ -56,7 +56,8 @@ sub failure {
     return defined $most ? "$error: there may be $most processes and threads ($what)" : $error;
 }
 
-# Before a fork: each child would write the contents of the buffers again. Layers may be code of the application
+# Before a fork: each child would write the contents of the buffers again. Layers may be code of the
+# application
 sub flush {
     local ( $@, $! );
     eval { STDOUT->flush; STDERR->flush };
@@ -77,8 +78,8 @@ sub fork {
     return $class->new( $pid, %args );
 }
 
-# A page that this process writes to between two forks is shared by the earlier children only, or belongs to the only one. So it
-# does nothing else between them
+# A page that this process writes to between two forks is shared by the earlier children only, or belongs to
+# the only one. So it does nothing else between them
 sub fork_all {
     my ( $class, @codes ) = @_;
     $class->flush;

@@ -72,8 +72,8 @@ sub hand_over {
     return;
 }
 
-# With signals as code of the application has them while it is loaded: what stops a program ends this one at once, and its own
-# timers and children are its own. All others wait
+# With signals as code of the application has them while it is loaded: what stops a program ends this one at
+# once, and its own timers and children are its own. All others wait
 sub lend {
     my ( $self, $code ) = @_;
     my $before = POSIX::SigSet->new;
@@ -166,8 +166,9 @@ sub unwatch {
     return;
 }
 
-# Sleeps in _poll( \@descriptors, \@events, $seconds, \@signals ): until one of the descriptors has one of its events (numbers of poll(2)),
-# one of the signals comes, or the seconds are over, which is never when they are less than 0. The signals are blocked before and afterwards
+# Sleeps in _poll( \@descriptors, \@events, $seconds, \@signals ): until one of the descriptors has one of its
+# events (numbers of poll(2)), one of the signals comes, or the seconds are over, which is never when they are
+# less than 0. The signals are blocked before and afterwards
 sub wait {
     my ( $self, $most ) = @_;
     my $caught = $self->{caught};
@@ -197,7 +198,8 @@ sub watch {
     return;
 }
 
-# The handlers are kept, as a child that replaces them would otherwise free them, and so write to pages that it shares
+# The handlers are kept, as a child that replaces them would otherwise free them, and so write to pages that
+# it shares
 sub _catch {
     my $self   = shift;
     my $caught = $self->{caught};
@@ -207,7 +209,8 @@ sub _catch {
         $SIG{$name} = $self->{handlers}{$name} = $stray{$name} ? sub { } : sub { push @$caught, $name };
     }
 
-# perl keeps from its own handlers who has sent a signal. This one is called at once, but that is inside of the poll
+    # perl keeps from its own handlers who has sent a signal. This one is called at once, but that is inside
+    # of the poll
     my $ours = POSIX::SigSet->new( @{ $self->{numbers} } );
     for my $name ( grep { $ASKED{$_} } @{ $self->{names} } ) {
         my $handler = sub {

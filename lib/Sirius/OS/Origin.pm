@@ -6,8 +6,8 @@ use warnings;
 use Sirius::Base::Text;
 use Sirius::OS::Proc;
 
-# si_code of a signal that the kernel itself has sent, as for Ctrl-C and for a terminal that is closed. macOS has none, and there no
-# process is without a PID
+# si_code of a signal that the kernel itself has sent, as for Ctrl-C and for a terminal that is closed. macOS
+# has none, and there no process is without a PID
 use constant SI_KERNEL => $^O eq 'freebsd' ? 0x10000 : $^O eq 'darwin' ? 0 : 0x80;
 
 sub words {

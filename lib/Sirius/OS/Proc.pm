@@ -107,7 +107,8 @@ sub resident {
     return ( $pages || 0 ) * $PAGE;
 }
 
-# State and activity of a process, as far as the kernel shows them: "stopped (state T), wait channel do_signal_stop"
+# State and activity of a process, as far as the kernel shows them: "stopped (state T), wait channel
+# do_signal_stop"
 sub stands {
     my ( $class, $pid ) = @_;
     my ($state) = _stat($pid) or return 'the kernel does not tell where';

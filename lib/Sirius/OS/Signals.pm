@@ -16,7 +16,8 @@ my @ALL = qw(ALRM CHLD HUP INT IO QUIT TERM TTIN TTOU USR1 USR2);
 # Without meaning to a process that is ending, but if it has no handlers any more they would kill or stop it
 my @IDLE = qw(HUP TTIN TTOU USR1 USR2);
 
-# While the server starts: the signal mask before signals were held, and the signals that came even earlier, each with its sender
+# While the server starts: the signal mask before signals were held, and the signals that came even earlier,
+# each with its sender
 my ( $mask, @early );
 
 sub hold {

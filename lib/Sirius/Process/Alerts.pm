@@ -22,8 +22,8 @@ use constant {
     WAITED   => 0.1,    # seconds a request must have waited to be counted as waiting
 };
 
-# What workers count, in the order of report, with the level and the text: {request} is a number of requests, {max_queue} the
-# value of that option; or a sub that returns the text
+# What workers count, in the order of report, with the level and the text: {request} is a number of requests,
+# {max_queue} the value of that option; or a sub that returns the text
 my @TROUBLES = (
     [ 'log-lost' => error => '--access-log {access_log}: {error}: {line} lost' ],
     [   tempfile => error =>
@@ -292,8 +292,8 @@ sub _value {
     return $type eq 'bytes' ? Sirius::Config::Usage->bytes($value) : $type eq 'seconds' ? "$value s" : $value;
 }
 
-# Requests that waited and were served; requests that were refused; how many of the refused ones had reached their time
-# limit
+# Requests that waited and were served; requests that were refused; how many of the refused ones had reached
+# their time limit
 sub _waited {
     my ( $self, $counts ) = @_;
     my $queue   = $self->{board}->totals->{queue};

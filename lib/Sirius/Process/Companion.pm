@@ -131,7 +131,8 @@ sub _adopt {
     return $self->{reaper}->add($child);
 }
 
-# Its children may run a job that it lets them finish: it alone gets TERM. A shell does not pass that on to what it runs
+# Its children may run a job that it lets them finish: it alone gets TERM. A shell does not pass that on to
+# what it runs
 sub _ask_to_end {
     my ( $self, $grace ) = @_;
     return if !$self->is_alive;
@@ -244,7 +245,8 @@ sub _kill {
     return;
 }
 
-# What is left of its group: nothing of it may run when it is started again. What a shell has run has the rest of its time
+# What is left of its group: nothing of it may run when it is started again. What a shell has run has the rest
+# of its time
 sub _look_for_others {
     my $self     = shift;
     my $is_there = kill( 0, $self->{others} ) || $! == EPERM;

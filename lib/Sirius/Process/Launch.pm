@@ -23,7 +23,8 @@ use Socket qw(AF_UNIX PF_UNSPEC SOCK_STREAM);
 
 use constant VARIABLE => 'SIRIUS_GENERATION';
 
-# The original command, which stops where it would load the application (Sirius::Dev::Base). handles: passed on besides
+# The original command, which stops where it would load the application (Sirius::Dev::Base). handles: passed
+# on besides
 sub base {
     my ( $self, $handles ) = @_;
     my $code = sub {
@@ -151,7 +152,8 @@ sub _become {
     return Sirius::OS::Invocation->run( VARIABLE() => $text );
 }
 
-# Workers of another user could not use what the edges have opened, and without the option they would be root's
+# Workers of another user could not use what the edges have opened, and without the option they would be
+# root's
 sub _keep_user {
     my ( $class, $were, $args ) = @_;
     return if grep { !defined $were->{$_} } qw(group user);    # it was another version that started this one

@@ -31,8 +31,9 @@ use Sirius::Process::SlowLog;
 use Sirius::Process::WorkerHandle;
 use Sirius::Worker;
 
-# Seconds that INT leaves to calls of the application; that a second INT leaves to workers that are about to end;
-# between two checks of the edges when the supervisor is gone; and of what waits in them when workers are missing in a stop
+# Seconds that INT leaves to calls of the application; that a second INT leaves to workers that are about to
+# end; between two checks of the edges when the supervisor is gone; and of what waits in them when workers are
+# missing in a stop
 use constant { FAST_STOP => 1, HURRIED_STOP => 0.2, LOOK => 1, LOOK_SOON => 0.05 };
 
 # Characters of a line for the supervisor: as JSON it has to fit PIPE_BUF
@@ -258,7 +259,8 @@ sub _claim {
     return @rows;
 }
 
-# What this process cannot do without: which files its descriptors are. The application may have closed one, and have another there
+# What this process cannot do without: which files its descriptors are. The application may have closed one,
+# and have another there
 sub _descriptors {
     my $self    = shift;
     my @handles = map { fileno $_ } @{$self}{qw(lifeline news report)};
@@ -356,8 +358,8 @@ sub _heed {
     return;
 }
 
-# What an application opens gets the lowest number that is free: one that closes all descriptors, and then opens files, must not find our
-# reports in them
+# What an application opens gets the lowest number that is free: one that closes all descriptors, and then
+# opens files, must not find our reports in them
 sub _high {
     my $handle = shift;
     my $number = fcntl $handle, F_DUPFD, HIGH;
@@ -396,7 +398,8 @@ sub _kill_late {
     return;
 }
 
-# Runs code of the application. Before any worker serves, this process ends with the supervisor; later it has to end the workers
+# Runs code of the application. Before any worker serves, this process ends with the supervisor; later it has
+# to end the workers
 sub _lend {
     my ( $self, $code ) = @_;
     Sirius::OS::Child->end_with( $self->{supervisor_pid} ) if !$self->{up};

@@ -109,8 +109,8 @@ sub new {
     return $self;
 }
 
-# PIDs of workers that go on serving although their generation was killed, or was never one of the supervisor's; and of the parents
-# of those
+# PIDs of workers that go on serving although their generation was killed, or was never one of the
+# supervisor's; and of the parents of those
 sub orphans {
     my $self   = shift;
     my %alive  = map  { $_->number => 1 } $self->all;
@@ -242,8 +242,8 @@ sub _again {
             "$how; generation " . $loading->number . ', which is starting, takes its place' );
     }
 
-# A signal that ended it was often meant for the whole server: a signal to all its processes reaches the supervisor
-# in a moment
+    # A signal that ended it was often meant for the whole server: a signal to all its processes reaches the
+    # supervisor in a moment
     if ($asked) {
         Sirius::Log->note($how);
         $self->{again_at} = now() + ALL_HEAR;
@@ -340,7 +340,8 @@ sub _end_by {
     return $generation->end_by( $until, sub { $own->_did_not_end(shift) } );
 }
 
-# They finish their requests, within the same time as the workers of a generation that drains. Once: a second TERM would stop them
+# They finish their requests, within the same time as the workers of a generation that drains. Once: a second
+# TERM would stop them
 sub _end_orphans {
     my $self = shift;
     my @new  = grep { !defined $self->{late_orphans}{$_} } $self->orphans;
@@ -623,8 +624,8 @@ sub _words {
 }
 
 # PIDs of the rows for which the code returns true. Workers write their rows themselves, and an attacker may
-# control one: it must not choose which process is killed by this one, which may be root's. So only what descends from this one
-# counts
+# control one: it must not choose which process is killed by this one, which may be root's. So only what
+# descends from this one counts
 sub _workers {
     my ( $self, $wanted ) = @_;
     return $self->ours(

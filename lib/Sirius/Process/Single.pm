@@ -174,8 +174,8 @@ sub _stop_edge {
     return;
 }
 
-# What the edge has counted since the last line about it is told when its time has come, CRLs that have expired are, and what the server
-# before has had is taken
+# What the edge has counted since the last line about it is told when its time has come, CRLs that have
+# expired are, and what the server before has had is taken
 sub _troubled {
     my $self = shift;
     my ( $alerts, $board ) = @{$self}{qw(alerts board)};

@@ -26,7 +26,8 @@ sub frames {
     return \@frames;
 }
 
-# What the edge says of it: the ns at which it was complete, by which it can be told from the next one, and a text
+# What the edge says of it: the ns at which it was complete, by which it can be told from the next one, and a
+# text
 sub hear {
     my ( $self, $worker, $said ) = @_;
     my ( $ready_at, $text )   = $said =~ /\A(\d+) (.+)\z/s or return;
@@ -54,8 +55,8 @@ sub _count {
     return;
 }
 
-# For somebody who works on the application: without the calls of Plack and the server, which are the same in each stack, and those
-# of a recursion
+# For somebody who works on the application: without the calls of Plack and the server, which are the same in
+# each stack, and those of a recursion
 sub _folded {
     my @frames = @_;
     my ( @shown, $times, $before );

@@ -7,7 +7,8 @@ use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 use Sirius::Log         ();
 
-# Seconds: enough for a client that has connected to send, and less than a client waits until it repeats its SYN
+# Seconds: enough for a client that has connected to send, and less than a client waits until it repeats its
+# SYN
 use constant GATE => 0.25;
 
 sub act {

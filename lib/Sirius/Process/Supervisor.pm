@@ -330,7 +330,8 @@ sub _edges {
     return grep {defined} $self->{edge}, $self->{admin}->edge;
 }
 
-# Makes the objects that work for it. What the program before this one knew of its companions, and %state, of its generations
+# Makes the objects that work for it. What the program before this one knew of its companions, and %state, of
+# its generations
 sub _equip {
     my ( $self, $companions, %state ) = @_;
     my $conf = $self->{conf};
@@ -655,8 +656,8 @@ sub _start_admin {
     );
 }
 
-# Nobody is left to answer the edge's requests, which get 503: no worker had started when the stop came, or all
-# had to be killed
+# Nobody is left to answer the edge's requests, which get 503: no worker had started when the stop came, or
+# all had to be killed
 sub _stop_edge {
     my $self = shift;
     my $all  = $self->{reload};

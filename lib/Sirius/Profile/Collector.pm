@@ -105,7 +105,8 @@ sub server { return shift->{server} }
 
 sub workers { return scalar keys %{ shift->{seen} } }
 
-# Dies where none of these processes can be looked at. One of them may be another program now, or have just ended
+# Dies where none of these processes can be looked at. One of them may be another program now, or have just
+# ended
 sub _check {
     my ( $self, @pids ) = @_;
     my $why;
@@ -154,7 +155,8 @@ sub _rows {
         map     { [ $_, $self->{board}->row($_) ] } $self->{board}->occupied;
 }
 
-# Undef: that process has ended, or cannot be looked at. To find the perl in a process that has mapped much takes long
+# Undef: that process has ended, or cannot be looked at. To find the perl in a process that has mapped much
+# takes long
 sub _sampler {
     my ( $self, $pid ) = @_;
     return                         if now() < ( $self->{pause}{$pid} // 0 );

@@ -11,8 +11,8 @@ my $JSON = JSON::PP->new->allow_nonref->ascii;
 # Where perl and CPAN clients install modules
 my $INSTALLED = qr{(?:\A|/)(?:share|lib(?:/[^/]+)?)/perl5?/|/(?:site|vendor)_perl/};
 
-# A name, a space, and a place. A name has no space but in parentheses, as (sort block), and in the brackets of a closure, which are
-# mostly of the same file
+# A name, a space, and a place. A name has no space but in parentheses, as (sort block), and in the brackets
+# of a closure, which are mostly of the same file
 my $PLACED = qr/\A
     (?<name> \([^()]*\) | \S*?__ANON__\[(?<own>.+):[0-9]+\](?=[ ]\g{own}:[0-9]+\z) | \S*?__ANON__\[.+?:[0-9]+\](?=[ ]) | \S+ )
     [ ](?<file>.+):(?<line>[0-9]{1,9})\z/sx;

@@ -68,8 +68,8 @@ sub _first {
     return $parent // $top[0] // ();
 }
 
-# Undef if it only has that name, which anybody may choose. A FIFO could make us wait, and what can be cut could end us with SIGBUS
-# when it is mapped. A portable build has files without seals
+# Undef if it only has that name, which anybody may choose. A FIFO could make us wait, and what can be cut
+# could end us with SIGBUS when it is mapped. A portable build has files without seals
 sub _opened {
     my ( $file, $to ) = @_;
     return if !-f $file;

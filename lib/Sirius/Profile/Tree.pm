@@ -11,7 +11,8 @@ use constant {
     OTHER => '(other)',
 };
 
-# Fields of a row, which is a node; the four counts are of the samples that end there, in the profile and in the older one
+# Fields of a row, which is a node; the four counts are of the samples that end there, in the profile and in
+# the older one
 use constant { DEPTH => 1, COUNTS => 2 };
 
 sub kind {
@@ -89,7 +90,8 @@ sub _put_others {
     return;
 }
 
-# Lists of frames, which are pairs of a name and its kind, each with four counts: two are of this profile, from index $at on
+# Lists of frames, which are pairs of a name and its kind, each with four counts: two are of this profile,
+# from index $at on
 sub _stacks {
     my ( $self, $samples, $at ) = @_;
     my $known = $self->{known};

@@ -8,7 +8,8 @@ use Scalar::Util qw(blessed);
 use Sirius::WebSocket::Events;
 use overload ();
 
-# Before each message: "c:" is for the gateway, so that no message of a client that is sent on can be such an order
+# Before each message: "c:" is for the gateway, so that no message of a client that is sent on can be such an
+# order
 use constant {
     CONTROL => 'c:',
     MESSAGE => 'm:',

@@ -185,8 +185,9 @@ sub start_server {
     return Sirius::Test::Server->start( app => $app, args => \@args );
 }
 
-# The result of a conversation, a string or a pattern, as it is over HTTP/2 with dev/test --h2: the connection may go on behind what is
-# refused, and a malformed request may have its stream reset instead (RFC 9113 8.1.1). xt/http2/refusals.t says which does
+# The result of a conversation, a string or a pattern, as it is over HTTP/2 with dev/test --h2: the connection
+# may go on behind what is refused, and a malformed request may have its stream reset instead (RFC 9113
+# 8.1.1). xt/http2/refusals.t says which does
 sub outcome {
     my $want = shift;
     return $want if !$Sirius::Test::Client::H2;
@@ -201,7 +202,8 @@ sub outcome {
 # Calls the code until it returns true, for so many seconds at most
 sub until_true { return Sirius::Test::Server::until_true(@_) }
 
-# True once bytes wait in this socket that nobody reads, and no more of them come: it is full, or has all of them
+# True once bytes wait in this socket that nobody reads, and no more of them come: it is full, or has all of
+# them
 sub wait_full {
     my $socket = shift;
     my $had    = 0;

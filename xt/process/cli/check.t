@@ -18,8 +18,8 @@ my $FINE = "sub { [ 200, [ 'Content-Type' => 'text/plain' ], ['hello'] ] }\n";
 chmod 0755, "$dir";
 delete @ENV{ grep {/\A(?:SIRIUS_(?!TEST_)|PLACK_ENV|PORT\z)/} keys %ENV };
 
-# Exit status and all that is printed: of a child that has the modules already, or of the program if it is to be another user,
-# or to have fewer descriptors
+# Exit status and all that is printed: of a child that has the modules already, or of the program if it is to
+# be another user, or to have fewer descriptors
 sub run_check {
     my ( $how, @args ) = @_;
     my $pid = fork;

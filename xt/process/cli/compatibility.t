@@ -100,7 +100,8 @@ sub groups {
 
 # --- starting one ---
 
-# The options of a group as a command line, with the application behind them, and what it needs in the environment
+# The options of a group as a command line, with the application behind them, and what it needs in the
+# environment
 sub command_line {
     my ( $group, $dir ) = @_;
     my ( @args, %env );

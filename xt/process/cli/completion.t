@@ -164,7 +164,8 @@ subtest 'zsh' => sub {
     my $file = spew( "$dir/.zsh", script('zsh') );
     is output( '', $zsh, '-n', $file ), '', 'the script is zsh';
 
-# An interactive zsh in a terminal that another one has. Its compadd writes down what it is given; ^X says that a line is done
+    # An interactive zsh in a terminal that another one has. Its compadd writes down what it is given; ^X says
+    # that a line is done
     my $found = "$dir/.found";
     my $lines = <<"ZSH" . <<'ZSH';
 setup='PROMPT=""; autoload -Uz compinit; compinit -u -D; source $file'

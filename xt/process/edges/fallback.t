@@ -8,7 +8,8 @@ use Time::HiRes qw(time);
 use Sirius::Test;
 use Sirius::Test::Server;
 
-# The program of edges cannot start any more, hangs, crashes or is removed: another build that works takes over, and ctl says why
+# The program of edges cannot start any more, hangs, crashes or is removed: another build that works takes
+# over, and ctl says why
 
 my $ROOT = $Sirius::Test::Server::ROOT;
 my $dir  = File::Temp->newdir( 'sirius-fallback-XXXXXX', TMPDIR => 1 );

@@ -8,7 +8,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
 
-# Edges that do not respond: who says so, and what becomes of them. xt/unit/pulse.t has the states in which they may be
+# Edges that do not respond: who says so, and what becomes of them. xt/unit/pulse.t has the states in which
+# they may be
 
 my $APP = "sub { [ 200, [], ['x'] ] }\n";
 my $dir = File::Temp->newdir( 'sirius-hanging-XXXXXX', TMPDIR => 1 );

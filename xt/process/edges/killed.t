@@ -257,7 +257,8 @@ for my $edges ( 1, 2 ) {
     };
 }
 
-# One signal of a name is lost while another one is pending: the edge must not take that of the group for the supervisor's
+# One signal of a name is lost while another one is pending: the edge must not take that of the group for the
+# supervisor's
 subtest 'a stop is heard although the edge has got the signal of the group as well' => sub {
     for my $workers ( 0, 1 ) {
         for my $signal (qw(TERM INT)) {
@@ -276,7 +277,8 @@ subtest 'a stop is heard although the edge has got the signal of the group as we
     }
 };
 
-# The hooks and the application run after a worker has found the edge of its start, and before it looks for the next one
+# The hooks and the application run after a worker has found the edge of its start, and before it looks for
+# the next one
 my $OTHER = '$) = "65534 65534"; $( = 65534; $< = $> = 65534;';
 for my $how (
     [ 'in --after-fork', '', '--after-fork', "sub { $OTHER }" ],

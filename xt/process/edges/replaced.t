@@ -9,7 +9,8 @@ use Sirius::Test;
 use Sirius::Test::Load;
 use Sirius::Test::Server;
 
-# Several processes that own connections, and one that takes the place of another: with other settings, or as another build
+# Several processes that own connections, and one that takes the place of another: with other settings, or as
+# another build
 
 my $APP = <<'APP';
 use Time::HiRes qw(sleep time);

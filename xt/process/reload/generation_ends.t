@@ -9,7 +9,8 @@ use Time::HiRes qw(sleep);
 use Sirius::OS::Proc;
 use Sirius::Test;
 
-# A generation, or its supervisor, ends otherwise than by a reload or a stop: what the log and the counts say of it
+# A generation, or its supervisor, ends otherwise than by a reload or a stop: what the log and the counts say
+# of it
 
 my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $root = $Sirius::Test::Server::ROOT;

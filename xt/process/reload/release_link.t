@@ -6,7 +6,8 @@ use Test::More;
 use File::Temp;
 use Sirius::Test;
 
-# Releases in folders of their own, and a link to the newest: a reload after the switch of the link serves that one
+# Releases in folders of their own, and a link to the newest: a reload after the switch of the link serves
+# that one
 
 my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $root = $Sirius::Test::Server::ROOT;

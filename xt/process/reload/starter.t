@@ -8,7 +8,8 @@ use Time::HiRes qw(sleep time);
 use Sirius::Test;
 use Sirius::Test::Load;
 
-# Under start_server (Server::Starter), whose HUP is TERM and a new server: no request fails, no client notices, however many they are
+# Under start_server (Server::Starter), whose HUP is TERM and a new server: no request fails, no client
+# notices, however many they are
 
 BEGIN { skip_without('Server::Starter') }
 my $ab = program('ab');

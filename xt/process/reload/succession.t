@@ -12,8 +12,8 @@ use JSON::PP ();
 use Socket   qw(SOCK_STREAM);
 use Sirius::Test;
 
-# Under start_server (Server::Starter) a new server starts beside the one before it. What only one of them can have is taken over
-# when that has ended
+# Under start_server (Server::Starter) a new server starts beside the one before it. What only one of them can
+# have is taken over when that has ended
 
 BEGIN { skip_without('Server::Starter') }
 plan skip_all => 'start_server is not in PATH' if !program('start_server');

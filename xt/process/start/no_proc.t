@@ -5,7 +5,8 @@ use lib "$FindBin::Bin/../../../t/lib";
 use Test::More;
 use Sirius::Test;
 
-# Where /proc is not mounted, as in some chroots: the server says so, and serves. In a namespace of mounts of its own
+# Where /proc is not mounted, as in some chroots: the server says so, and serves. In a namespace of mounts of
+# its own
 my ($unshare) = grep { !system "@$_ sh -c 'mount -t tmpfs none /proc' >/dev/null 2>&1" }[qw(unshare --mount)],
     [qw(unshare --mount --user --map-root-user)];
 plan skip_all => 'no namespace of mounts can be made here' if !$unshare;

@@ -7,7 +7,8 @@ use Time::HiRes qw(sleep);
 use Test::More;
 use Sirius::Test;
 
-# Names that are not ASCII, as the bytes that they are: also in the programs that follow the first one, which get them as JSON
+# Names that are not ASCII, as the bytes that they are: also in the programs that follow the first one, which
+# get them as JSON
 
 my $root = $Sirius::Test::Server::ROOT;
 my $base = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );

@@ -8,7 +8,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
 
-# What comes while the server starts: signals, before anything can heed them, and applications that do not come to an end
+# What comes while the server starts: signals, before anything can heed them, and applications that do not
+# come to an end
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $APP = "sub { [ 200, [], ['ok'] ] };\n";

@@ -80,7 +80,8 @@ for my $workers ( 0, 2 ) {
         };
 }
 
-# A terminal signals all processes of the server, the supervisor its workers besides: some are on their way out by then
+# A terminal signals all processes of the server, the supervisor its workers besides: some are on their way
+# out by then
 subtest 'signals to the whole group are no news' => sub {
     for my $signal ( qw(INT TERM QUIT) x 2 ) {
         my $server = start_server( $APP, qw(--workers 8) );

@@ -6,7 +6,8 @@ use File::Temp ();
 use Test::More;
 use Sirius::Test;
 
-# A child that the application forks is a program of its own: signals end it as they end any other, and it never serves
+# A child that the application forks is a program of its own: signals end it as they end any other, and it
+# never serves
 
 my $app = <<'APP';
 use POSIX ();
@@ -53,7 +54,8 @@ for my $workers ( 0, 1 ) {
     };
 }
 
-# A child that returns from code of the application into that of the server must not become another supervisor, generation or worker
+# A child that returns from code of the application into that of the server must not become another
+# supervisor, generation or worker
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 

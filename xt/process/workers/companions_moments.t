@@ -8,8 +8,8 @@ use Time::HiRes qw(sleep time);
 use Sirius::Test;
 use Sirius::Test::Jobs;
 
-# --beside: whatever is killed at whatever moment, there are never two of a command, nor none for long, and nothing is left.
-# SIRIUS_TEST_LONG=1: more moments
+# --beside: whatever is killed at whatever moment, there are never two of a command, nor none for long, and
+# nothing is left. SIRIUS_TEST_LONG=1: more moments
 
 my $jobs = jobs();
 

@@ -9,8 +9,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
 
-# What is counted of workers that end, of reloads and of time limits: it goes on over reloads and over the renewal of
-# the supervisor, and the admin port tells it
+# What is counted of workers that end, of reloads and of time limits: it goes on over reloads and over the
+# renewal of the supervisor, and the admin port tells it
 
 my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $json = JSON::PP->new->utf8;
@@ -156,7 +156,8 @@ subtest 'Recycled, and out of time' => sub {
     unlink "$dir/go";
 };
 
-# perl says "Out of memory!" and exits with status 1, as if it had been told to. A constant would be made when the application is compiled
+# perl says "Out of memory!" and exits with status 1, as if it had been told to. A constant would be made when
+# the application is compiled
 subtest 'perl gets no memory' => sub {
     my $server = start_server(
         "sub { if ( \$_[0]{PATH_INFO} eq '/much' ) { my \$n = 1 << 32; my \$x = 'x' x \$n } [ 200, [], ['ok'] ] }\n",

@@ -8,7 +8,8 @@ use JSON::PP   ();
 use Test::More;
 use Sirius::Test;
 
-# What applications do that a server must bear: with $0, @ARGV, %ENV, their directory, their signals, STDIN and STDOUT
+# What applications do that a server must bear: with $0, @ARGV, %ENV, their directory, their signals, STDIN
+# and STDOUT
 
 my $dir     = Cwd::abs_path( File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1, CLEANUP => 0 ) );
 my $root    = $Sirius::Test::Server::ROOT;

@@ -9,8 +9,9 @@ use Test::More;
 use Time::HiRes qw(sleep);
 use Sirius::Test;
 
-# Signals of the server reach a worker while its application waits in a system call: those that Linux can restart go on as if
-# nothing had been (signal(7)), and the server goes on with what it was told without waiting for them
+# Signals of the server reach a worker while its application waits in a system call: those that Linux can
+# restart go on as if nothing had been (signal(7)), and the server goes on with what it was told without
+# waiting for them
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 POSIX::mkfifo( "$dir/fifo",  oct 600 ) or die $!;

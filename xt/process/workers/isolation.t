@@ -7,8 +7,9 @@ use Test::More;
 use Sirius::Test;
 use Sirius::Test::Server;
 
-# What an application does to the perl that it is loaded into must not reach the code of the generation, nor that of the
-# supervisor, which have loaded it as well: a worker that ends is replaced, a reload works, a stop ends with status 0
+# What an application does to the perl that it is loaded into must not reach the code of the generation, nor
+# that of the supervisor, which have loaded it as well: a worker that ends is replaced, a reload works, a stop
+# ends with status 0
 
 my $dir     = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $root    = $Sirius::Test::Server::ROOT;
@@ -138,7 +139,8 @@ sub holds {
     return @wrong;
 }
 
-# What workers find is what the application has left, or what a hook has made of it since. Code, what is asked of it, the answer
+# What workers find is what the application has left, or what a hook has made of it since. Code, what is asked
+# of it, the answer
 my %LEFT = (
     'nothing' => [
         q{},

@@ -8,7 +8,8 @@ use Time::HiRes qw(sleep time);
 use Test::More;
 use Sirius::Test;
 
-# --request-timeout and --stream-timeout: an application call that hangs costs its client a 504 and nobody else anything
+# --request-timeout and --stream-timeout: an application call that hangs costs its client a 504 and nobody
+# else anything
 
 my $lock = File::Temp->new;
 flock $lock, LOCK_EX or die "flock: $!";

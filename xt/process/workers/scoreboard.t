@@ -10,8 +10,9 @@ use Sirius::Test;
 
 # what the server has done and what it does now, exact, also when workers come and go
 
-# /board: a snapshot. /mark?FILE: marked until there is that file, then not until it is gone. /x/PORT/aaa: marked with the letter.
-# /watch/S: looks at rows all the time, for S seconds and until it has seen some (with one processor it seldom does)
+# /board: a snapshot. /mark?FILE: marked until there is that file, then not until it is gone. /x/PORT/aaa:
+# marked with the letter. /watch/S: looks at rows all the time, for S seconds and until it has seen some (with
+# one processor it seldom does)
 my $APP = <<'APP';
 use utf8;
 use JSON::PP ();
@@ -93,8 +94,9 @@ my $bytes = 0;
     };
 }
 
-# Asks for snapshots until one is as wanted, for a response is counted just after it was sent. The code gets the snapshot, and
-# what was asked for by this sub before, which is in it: requests and their bytes. Returns the same
+# Asks for snapshots until one is as wanted, for a response is counted just after it was sent. The code gets
+# the snapshot, and what was asked for by this sub before, which is in it: requests and their bytes. Returns
+# the same
 sub board {
     my ( $server, $wanted ) = @_;
     my ( $asked,  $own )    = ( 0, 0 );

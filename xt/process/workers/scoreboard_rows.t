@@ -8,8 +8,8 @@ use Test::More;
 use Time::HiRes qw(sleep);
 use Sirius::Test;
 
-# A generation is killed while it starts a worker: no two workers have one row of the scoreboard, and none is left that nobody
-# knows, which would serve old code for ever
+# A generation is killed while it starts a worker: no two workers have one row of the scoreboard, and none is
+# left that nobody knows, which would serve old code for ever
 
 my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $root = $Sirius::Test::Server::ROOT;

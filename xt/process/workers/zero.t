@@ -8,8 +8,8 @@ use Time::HiRes qw(sleep time);
 use Test::More;
 use Sirius::Test;
 
-# --workers 0: the application runs in the process that was started, for debuggers and profilers; its connections belong to an edge
-# beside it, which is nobody's child and ends with it
+# --workers 0: the application runs in the process that was started, for debuggers and profilers; its
+# connections belong to an edge beside it, which is nobody's child and ends with it
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $APP = <<'APP';

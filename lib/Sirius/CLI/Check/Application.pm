@@ -152,8 +152,8 @@ sub _follow {
     return;
 }
 
-# Ends the application and its children when the check has ended for any reason: Ctrl-C does not reach a process group of
-# its own. The pipe has no other writer than the check
+# Ends the application and its children when the check has ended for any reason: Ctrl-C does not reach a
+# process group of its own. The pipe has no other writer than the check
 sub _guard {
     my $group = shift;
     pipe my $read, my $alive or return;
@@ -181,7 +181,8 @@ sub _in_child {
     $self->{pid} = $$;
     $self->_say( at => 'load' );
 
-# At once and not before the next statement, which is another line, or never comes. It ends the process, so it harms nothing
+    # At once and not before the next statement, which is another line, or never comes. It ends the process,
+    # so it harms nothing
     my $asked
         = POSIX::SigAction->new( sub { $self->_say( late => _where( $self->{file} ) ); POSIX::_exit(1) } );
     POSIX::sigaction( POSIX::SIGUSR2(), $asked );

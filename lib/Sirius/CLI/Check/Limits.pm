@@ -6,8 +6,8 @@ use warnings;
 use List::Util qw(min);
 use Sirius::OS::Proc;
 
-# What an edge has open beside connections: descriptors that it keeps free (src/conn/capacity.c), listeners, logs, and for each
-# worker a ring and two more
+# What an edge has open beside connections: descriptors that it keeps free (src/conn/capacity.c), listeners,
+# logs, and for each worker a ring and two more
 use constant { SPARE => 66, SPARE_PART => 8, OWN => 24, FOR_A_WORKER => 3 };
 
 use constant FEW => 256;    # connections; a browser opens six

@@ -11,7 +11,8 @@ use constant MOST => 10_000;    # things to look at: an application may hold any
 my $ITSELF  = 'is not needed: the server';
 my $DEVELOP = 'use it with --env development only, which adds it';
 
-# What to do instead, by the name behind Plack::Middleware::. The times are those of docs/MIGRATING.md (bench/middleware)
+# What to do instead, by the name behind Plack::Middleware::. The times are those of docs/MIGRATING.md
+# (bench/middleware)
 #<<< one in a line
 my %NEEDLESS = (
     'AccessLog' => 'takes 8 us of a worker for each request: use --access-log of the server instead',

@@ -3,8 +3,8 @@ package Sirius::CLI::Check::Modules;
 use strict;
 use warnings;
 
-# A module in C; whether it is the one in Perl that runs now; the package of Debian; what it makes faster: times of one call, measured
-# with perl 5.36 on one machine. What matters is how the two relate
+# A module in C; whether it is the one in Perl that runs now; the package of Debian; what it makes faster:
+# times of one call, measured with perl 5.36 on one machine. What matters is how the two relate
 my @TABLE = (
     [   'WWW::Form::UrlEncoded::XS',
         sub { return _loaded('WWW::Form::UrlEncoded::PP') && !_loaded('WWW::Form::UrlEncoded::XS') },

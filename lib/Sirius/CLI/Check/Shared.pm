@@ -36,13 +36,14 @@ sub open_now {
     return grep { -e "/proc/self/fd/$_" || -l "/proc/self/fd/$_" } @numbers;    # not that of the directory
 }
 
-# What harms when two have it; nothing for a socket, which ForkCheck knows, and for files that are read or appended to
+# What harms when two have it; nothing for a socket, which ForkCheck knows, and for files that are read or
+# appended to
 sub _describe {
     my $fd   = shift;
     my $link = readlink "/proc/self/fd/$fd";
     return if !defined $link;
     return 'a descriptor of epoll, as event loops have,'
-        if $link =~ /eventpoll/ && !$INC{'EV.pm'};                              # EV makes a new one
+        if $link =~ /eventpoll/ && !$INC{'EV.pm'};    # EV makes a new one
     return 'a ring of io_uring' if $link =~ /io_uring/;
     return 'a pipe'             if $link =~ /\Apipe:/;
     return if $link !~ m{\A/} || $link =~ m{\A/(?:dev|proc|sys)/} || !-f "/proc/self/fd/$fd";

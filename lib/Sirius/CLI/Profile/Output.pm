@@ -40,8 +40,8 @@ sub _put {
     return;
 }
 
-# Puts a new file in the place of the one that is there. False: it is a FIFO, a device or a link, such as /dev/stdout, or no file can be made
-# beside it
+# Puts a new file in the place of the one that is there. False: it is a FIFO, a device or a link, such as
+# /dev/stdout, or no file can be made beside it
 sub _replace {
     my ( $self, $bytes ) = @_;
     my ( $mode, $uid, $gid ) = ( lstat $self->{file} )[ 2, 4, 5 ];

@@ -1,7 +1,7 @@
 package Sirius::Soak::Client;
 
-# One client of a soak: makes requests that have a number each, and judges their answers to the byte. What went wrong is
-# told to the one who reads its pipe, in lines whose words stand between tabs:
+# One client of a soak: makes requests that have a number each, and judges their answers to the byte. What
+# went wrong is told to the one who reads its pipe, in lines whose words stand between tabs:
 #
 #   requests COUNT
 #   failure SINCE NOW KIND WHAT PID ID     monotonic seconds; PID of the worker that has answered, 0: unknown
@@ -36,7 +36,8 @@ sub done { return shift->{done} }
 
 sub now { return clock_gettime(CLOCK_MONOTONIC) }
 
-# A request. Options: length (of the answer), fields, body (of the request), raw (the same as it is sent), version
+# A request. Options: length (of the answer), fields, body (of the request), raw (the same as it is sent),
+# version
 sub request {
     my ( $self, $method, $what, %option ) = @_;
     my $number = ++$self->{request};
@@ -65,8 +66,8 @@ sub request {
     };
 }
 
-# Sends it on the connection that is kept, or on one of its own (close), at once or in so many pieces, and judges the
-# answer: at once or when it has slept for so many seconds (late)
+# Sends it on the connection that is kept, or on one of its own (close), at once or in so many pieces, and
+# judges the answer: at once or when it has slept for so many seconds (late)
 sub ask {
     my ( $self, $kind, $request, %option ) = @_;
     my $connection = $self->connection(%option) or return $self->failure( $kind, $request, 'no connection' );
@@ -80,8 +81,9 @@ sub ask {
     return $self->judge( $kind, $request, $connection, $option{close} || $option{rcvbuf} );
 }
 
-# The one that is kept, or one of its own; undef when it can't be had. It is about to be used: when it was last known to be
-# alive is when the last request was sent that was answered, for an answer may have been here long before it was read
+# The one that is kept, or one of its own; undef when it can't be had. It is about to be used: when it was
+# last known to be alive is when the last request was sent that was answered, for an answer may have been here
+# long before it was read
 sub connection {
     my ( $self, %option ) = @_;
     my $own   = $option{close} || $option{rcvbuf};
@@ -108,7 +110,8 @@ sub pipeline {
     return;
 }
 
-# The next answer on this connection is the right one, and the last when the connection is of this request alone
+# The next answer on this connection is the right one, and the last when the connection is of this request
+# alone
 sub judge {
     my ( $self, $kind, $request, $connection, $own ) = @_;
     my $answer = $connection->response( head => $request->{head}, patience => PATIENCE );

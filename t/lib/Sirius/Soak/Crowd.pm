@@ -13,8 +13,9 @@ use Sirius::Soak::Kinds;
 use Sirius::Test::Server;
 use Time::HiRes qw(time);
 
-# Options: addresses (given to the clients in turn), clients, first (number of the first one), dir (for what they leave),
-# ends (requests that end workers: one of each kind in so many decks), file_size, requests (in all; none: until stop), seed
+# Options: addresses (given to the clients in turn), clients, first (number of the first one), dir (for what
+# they leave), ends (requests that end workers: one of each kind in so many decks), file_size, requests (in
+# all; none: until stop), seed
 sub start {
     my ( $class, %option ) = @_;
     my $self = bless {

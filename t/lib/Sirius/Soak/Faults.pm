@@ -27,8 +27,8 @@ my %FAULT = (
     'vanish'          => [ 3, \&_vanish ],
 );
 
-# Options: soak (a Sirius::Soak), seconds, each (seconds from one to the next, on average), seed, log (the access log),
-# disk (a Sirius::Soak::Disk), limit (--request-timeout)
+# Options: soak (a Sirius::Soak), seconds, each (seconds from one to the next, on average), seed, log (the
+# access log), disk (a Sirius::Soak::Disk), limit (--request-timeout)
 sub new {
     my ( $class, %option ) = @_;
     my $self = bless {

@@ -1,7 +1,7 @@
 package Sirius::Soak::Handshakes;
 
-# Many TLS handshakes with one server, every second of them broken: what do its processes hold at the end that they did not
-# hold after the first tenth?
+# Many TLS handshakes with one server, every second of them broken: what do its processes hold at the end that
+# they did not hold after the first tenth?
 
 use strict;
 use warnings;
@@ -28,7 +28,8 @@ use constant {
 
 my $REQUEST = "GET / HTTP/1.0\r\n\r\n";
 
-# What a client does, and what becomes of it. "ended": the server has closed the connection, before or after an alert
+# What a client does, and what becomes of it. "ended": the server has closed the connection, before or after
+# an alert
 my @SOUND = (
     [ 'TLS 1.3',          'hello', sub { $_[0]->_ask( $_[0]->_meet( version => TLS_1_3 ) ) } ],
     [ 'TLS 1.2',          'hello', sub { $_[0]->_ask( $_[0]->_meet( version => TLS_1_2 ) ) } ],

@@ -1,7 +1,8 @@
 package Sirius::Soak::Nonces;
 
-# Does each response carry what its request has sent, whatever is killed, renewed or too late meanwhile? t/lib/nonce.c sends
-# requests with a nonce, fast, and checks each byte of the responses; here are the application, the servers and the faults.
+# Does each response carry what its request has sent, whatever is killed, renewed or too late meanwhile?
+# t/lib/nonce.c sends requests with a nonce, fast, and checks each byte of the responses; here are the
+# application, the servers and the faults.
 
 use strict;
 use warnings;
@@ -14,9 +15,9 @@ use Time::HiRes qw(sleep time);
 use Sirius::Test::Server;
 use Test::More;
 
-# The kinds of responses: a array, l with its length, m many pieces, w by a callback, g getline, s stream, e after an early hint,
-# f a new file, F one that is written anew at once, p a stream with pauses, o one that takes long, d dies before it, x within it,
-# c sends less than it has announced, k is killed within it
+# The kinds of responses: a array, l with its length, m many pieces, w by a callback, g getline, s stream, e
+# after an early hint, f a new file, F one that is written anew at once, p a stream with pauses, o one that
+# takes long, d dies before it, x within it, c sends less than it has announced, k is killed within it
 my $APP = <<'APP';
 use strict;
 use warnings;
@@ -117,8 +118,8 @@ sub {
 };
 APP
 
-# Each server, with its part of the requests, the options of the server and of the client, the average time between two faults of
-# a kind in seconds, and the part of the requests that has to be answered whole
+# Each server, with its part of the requests, the options of the server and of the client, the average time
+# between two faults of a kind in seconds, and the part of the requests that has to be answered whole
 my %USUAL = ( worker => 0.2, edge => 1, reload => 5 );
 my @PLACE = (
     { name => 'plain', part => 22, faults => {%USUAL} },
@@ -144,8 +145,8 @@ my @PLACE = (
     },
 );
 
-# Options: requests, of all servers together; seed; clients (connections at a time); build, a folder with another build, for the
-# updates; pace, a factor for the times between two faults; only, names of servers
+# Options: requests, of all servers together; seed; clients (connections at a time); build, a folder with
+# another build, for the updates; pace, a factor for the times between two faults; only, names of servers
 sub run {
     my ( $class, %option ) = @_;
     my $self = bless {

@@ -1,7 +1,8 @@
 package Sirius::Test::Attacks;
 
-# What hostile clients of HTTP/2 do, as a table: of each attack the frames, and how the server has to end it. All are bounded in count
-# and time. For xt/http2/attacks.t, and for dev/attack, which measures what a normal client notices of them.
+# What hostile clients of HTTP/2 do, as a table: of each attack the frames, and how the server has to end it.
+# All are bounded in count and time. For xt/http2/attacks.t, and for dev/attack, which measures what a normal
+# client notices of them.
 
 use strict;
 use warnings;
@@ -268,8 +269,9 @@ my @ATTACKS = (
 
 sub all { return @ATTACKS }
 
-# Runs it once on a connection of its own, for so many seconds at most; $tick is called often. What has come: a hash with goaway (the error), resets
-# (counts by error), ends (frames that have ended a stream), ended (the connection has), sent (bytes)
+# Runs it once on a connection of its own, for so many seconds at most; $tick is called often. What has come:
+# a hash with goaway (the error), resets (counts by error), ends (frames that have ended a stream), ended (the
+# connection has), sent (bytes)
 sub run {
     my ( $class, $attack, $address, $seconds, $tick ) = @_;
     my $client = Sirius::Test::HTTP2->new( $address, rcvbuf => $attack->{deaf} ? 4096 : 0 );

@@ -1,7 +1,7 @@
 package Sirius::Test::Board;
 
-# The scoreboard of a server under test, read by a program beside it: a scoreboard is mapped by the number of its descriptor, which may
-# be in use in the test. The program ends with the test.
+# The scoreboard of a server under test, read by a program beside it: a scoreboard is mapped by the number of
+# its descriptor, which may be in use in the test. The program ends with the test.
 
 use strict;
 use warnings;

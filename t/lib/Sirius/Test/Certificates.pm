@@ -41,8 +41,8 @@ sub file {
     return $path;
 }
 
-# Paths of certificate and key. Options: names, type (ec, rsa), from and to (seconds since 1970), purpose, chain (0: none),
-# file (the beginning of both names), ext (more extensions, as CERT_create has them)
+# Paths of certificate and key. Options: names, type (ec, rsa), from and to (seconds since 1970), purpose,
+# chain (0: none), file (the beginning of both names), ext (more extensions, as CERT_create has them)
 sub issue {
     my ( $self, $name, %option ) = @_;
     my ( $cert, $key ) = $self->pem( $name, %option );

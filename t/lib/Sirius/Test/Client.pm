@@ -16,8 +16,9 @@ our $TLS      = $ENV{SIRIUS_TEST_TLS};
 our $H2       = $ENV{SIRIUS_TEST_H2};    # what is written and read is HTTP/1.1, what is sent HTTP/2
 my $context;
 
-# $address is "127.0.0.1:80", "[::1]:80" or "unix:/path". Options: rcvbuf (bytes, set before connect), before (bytes that are
-# sent first, and not encrypted: a header of the PROXY protocol), plain (neither TLS nor HTTP/2), ssl (options of IO::Socket::SSL)
+# $address is "127.0.0.1:80", "[::1]:80" or "unix:/path". Options: rcvbuf (bytes, set before connect), before
+# (bytes that are sent first, and not encrypted: a header of the PROXY protocol), plain (neither TLS nor
+# HTTP/2), ssl (options of IO::Socket::SSL)
 sub new {
     my ( $class, $address, %option ) = @_;
     my $to = sockaddr($address);
@@ -206,8 +207,8 @@ sub _failed {
     return Sirius::Test::Response->failure($reason);
 }
 
-# A read of TLS brings one record of 16 KiB, and response() looks at all bytes again after each read: takes what
-# else is there, up to the 256 KiB that a read of plain bytes brings
+# A read of TLS brings one record of 16 KiB, and response() looks at all bytes again after each read: takes
+# what else is there, up to the 256 KiB that a read of plain bytes brings
 sub _more {
     my $self = shift;
     return 1 if ref $self->{socket} ne 'IO::Socket::SSL';

@@ -1,6 +1,7 @@
 package Sirius::Test::HTTP2;
 
-# A client that speaks HTTP/2 on one connection: by Protocol::HTTP2, or frame by frame. Nothing here waits without a limit.
+# A client that speaks HTTP/2 on one connection: by Protocol::HTTP2, or frame by frame. Nothing here waits
+# without a limit.
 
 use strict;
 use warnings;
@@ -51,7 +52,8 @@ sub alpn { return shift->{socket}->alpn_selected }
 
 # --- by Protocol::HTTP2 ---
 
-# Begins a request; its answer is a hash with status, fields, body and done. ask( 'POST /path', { name => value }, $body )
+# Begins a request; its answer is a hash with status, fields, body and done. ask( 'POST /path', { name =>
+# value }, $body )
 sub begin {
     my ( $self, $line, $field, $body ) = @_;
     my ( $method, $path ) = split q{ }, $line;
@@ -157,8 +159,8 @@ sub open {    ## no critic (ProhibitBuiltinHomonyms)
     ) );
 }
 
-# The next frame: a hash with type, flags, stream and payload; of RST_STREAM and GOAWAY also error, of HEADERS status where it
-# is the first field. Undefined: the end, or nothing has come
+# The next frame: a hash with type, flags, stream and payload; of RST_STREAM and GOAWAY also error, of HEADERS
+# status where it is the first field. Undefined: the end, or nothing has come
 sub frame {
     my ( $self, $patience ) = @_;
     my $until = time + ( $patience // $PATIENCE );

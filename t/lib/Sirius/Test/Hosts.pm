@@ -7,8 +7,8 @@ package Sirius::Test::Hosts;
 #   $net->start( '10.0.0.2', 'haproxy', '-db', '-f', $file );  # on the host that the others are switched by
 #   $net->cut('10.0.0.12'); $net->mend('10.0.0.12');
 #
-# Nothing has a name, so nothing is left: a namespace is gone with its last process, and its processes end with the pipe
-# that this one holds.
+# Nothing has a name, so nothing is left: a namespace is gone with its last process, and its processes end
+# with the pipe that this one holds.
 
 use strict;
 use warnings;

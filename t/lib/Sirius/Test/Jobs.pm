@@ -77,7 +77,8 @@ sub jobs { return "$^X $dir/jobs.pl" }
 
 sub jobs_dir { return "$dir" }
 
-# Job workers and their children that are there. Among thousands of PIDs there is one that another process has by now
+# Job workers and their children that are there. Among thousands of PIDs there is one that another process has
+# by now
 sub left {
     my @pids = map { ( split / / )[-1] } grep {/^(?:start|child) /} split /\n/, events();
     return grep { index( Sirius::Test::Server::slurp("/proc/$_/cmdline"), "$dir" ) >= 0 } alive(@pids);

@@ -1,7 +1,7 @@
 package Sirius::Test::Live;
 
-# An application with event streams, long polling and WebSockets, and what clients see of it. The same behind Pushpin
-# (xt/deploy/pushpin.t) and under --hold (xt/live/handler.t).
+# An application with event streams, long polling and WebSockets, and what clients see of it. The same behind
+# Pushpin (xt/deploy/pushpin.t) and under --hold (xt/live/handler.t).
 #
 #   my $live = Sirius::Test::Live->new( address => $address, server => $server, control => $path );
 #   $live->streams;
@@ -86,8 +86,8 @@ builder {
 APP
 }
 
-# address: where clients connect; server: that has the log; control: the control socket to which items are posted, or publish: a
-# sub that gets an item
+# address: where clients connect; server: that has the log; control: the control socket to which items are
+# posted, or publish: a sub that gets an item
 sub new {
     my ( $class, %arg ) = @_;
     return bless { publish => sub { return _post( $arg{control}, shift ) }, %arg }, $class;

@@ -29,7 +29,8 @@ END {
     $? = $status;
 }
 
-# PIDs of some that are busy, as on a machine that is: a sub of a microsecond is seen when its process waits for a CPU in the middle of it
+# PIDs of some that are busy, as on a machine that is: a sub of a microsecond is seen when its process waits
+# for a CPU in the middle of it
 sub crowded {
     return map { scalar perl_of('1 while 1') } 1 .. 3;
 }

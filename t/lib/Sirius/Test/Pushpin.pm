@@ -1,7 +1,7 @@
 package Sirius::Test::Pushpin;
 
-# Pushpin with the files of deploy/pushpin, in front of a server: only ports and directories are others. All its processes are its own,
-# zurl too, which is a service of its own in Debian's package
+# Pushpin with the files of deploy/pushpin, in front of a server: only ports and directories are others. All
+# its processes are its own, zurl too, which is a service of its own in Debian's package
 
 use strict;
 use warnings;
@@ -17,8 +17,8 @@ sub available {
 # Where it publishes
 sub control { return Sirius::Test::Client->new( '127.0.0.1:' . shift->{control} ) }
 
-# Before the server with this address. It can't choose free ports: tries two that are free, and others if somebody else was faster.
-# Options: control, the port where it publishes
+# Before the server with this address. It can't choose free ports: tries two that are free, and others if
+# somebody else was faster. Options: control, the port where it publishes
 sub start {
     my ( $class, $address, %option ) = @_;
     my $log;

@@ -94,8 +94,9 @@ sub _check {
     return;
 }
 
-# Reads the body, which begins at $at, by its framing. Returns where it ends, and nothing if it is not complete. This is asked after
-# each read, so a body is copied once, when all of it is there: 30 MB copied at each read take longer than they are waited for.
+# Reads the body, which begins at $at, by its framing. Returns where it ends, and nothing if it is not
+# complete. This is asked after each read, so a body is copied once, when all of it is there: 30 MB copied at
+# each read take longer than they are waited for.
 sub _body {
     my ( $self, $bytes, $at, %option ) = @_;
     my $status = $self->{status};

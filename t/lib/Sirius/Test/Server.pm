@@ -2,7 +2,8 @@ package Sirius::Test::Server;
 
 # A server under test, with a process group of its own, on port 0, with STDERR in a file. It is stopped or
 # killed at the end in any case. SIRIUS_TEST_WRAP in the environment is a command that runs it, such as
-# valgrind; then all waiting may take ten times as long. SIRIUS_TEST_PATIENCE says how many times as long otherwise (1).
+# valgrind; then all waiting may take ten times as long. SIRIUS_TEST_PATIENCE says how many times as long
+# otherwise (1).
 
 use strict;
 use warnings;
@@ -113,7 +114,8 @@ sub crashes {
     } split /\n/, $self->log;
 }
 
-# The command that runs it below start_server, which has opened these sockets: "127.0.0.1:80", or the path of one. HUP replaces it
+# The command that runs it below start_server, which has opened these sockets: "127.0.0.1:80", or the path of
+# one. HUP replaces it
 sub below_starter {
     my ( $class, @listen ) = @_;
     return [
@@ -276,7 +278,8 @@ sub kill_busy {
     return kill KILL => $pid;
 }
 
-# True once the code returns true for what the scoreboard shows. A server that does not get there is a failure, which shows its state
+# True once the code returns true for what the scoreboard shows. A server that does not get there is a
+# failure, which shows its state
 sub wait_board {
     my ( $self, $code, $patience ) = @_;
     my $board;
@@ -392,7 +395,8 @@ sub all_processes {
     } grep {/\A\d+\z/} readdir $dir;
 }
 
-# A port of 127.0.0.1 that nobody listens on, below those that systems give to sockets that ask for any, as others do meanwhile
+# A port of 127.0.0.1 that nobody listens on, below those that systems give to sockets that ask for any, as
+# others do meanwhile
 sub free_port {
     for ( 1 .. 1000 ) {
         my $port = 10_000 + ( $$ * 31 + $ports++ ) % 20_000;

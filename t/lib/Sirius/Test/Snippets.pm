@@ -1,7 +1,7 @@
 package Sirius::Test::Snippets;
 
-# Runs configurations of proxies, as the documentation and deploy/ have them, before a server under test: addresses, ports and
-# users are replaced, and nothing else. See xt/proxy/hostile.t.
+# Runs configurations of proxies, as the documentation and deploy/ have them, before a server under test:
+# addresses, ports and users are replaced, and nothing else. See xt/proxy/hostile.t.
 
 use strict;
 use warnings;
@@ -31,7 +31,8 @@ sub available {
     return $kind ne 'apache' || -e "$MODULES/mod_proxy_http.so" ? $program : undef;
 }
 
-# Options: kind, text, server (its address), admin (likewise). Returns the Sirius::Test::Proxy, listening; dies with its log
+# Options: kind, text, server (its address), admin (likewise). Returns the Sirius::Test::Proxy, listening;
+# dies with its log
 sub start {
     my ( $class, %option ) = @_;
     my $log;

@@ -1,14 +1,16 @@
 package Sirius::Test::Translator;
 
-# Tied to a socket, speaks HTTP/2 on it for a test that writes and reads HTTP/1.1 (SIRIUS_TEST_H2). Each request becomes a stream as
-# soon as its head is there, and what is written of its body becomes DATA. Responses come in the order of the requests, framed as
-# HTTP/1.1 has it, with the names of fields in the usual capitals. What the server may not do in HTTP/2 is an exception.
+# Tied to a socket, speaks HTTP/2 on it for a test that writes and reads HTTP/1.1 (SIRIUS_TEST_H2). Each
+# request becomes a stream as soon as its head is there, and what is written of its body becomes DATA.
+# Responses come in the order of the requests, framed as HTTP/1.1 has it, with the names of fields in the
+# usual capitals. What the server may not do in HTTP/2 is an exception.
 #
-# - A request that HTTP/2 cannot express is an exception as well; reason() says beforehand why. Chunk extensions are lost.
-# - "Connection: close" in a request: the client ends the connection behind the response, which has the same field.
-# - A response has it too if it comes before the whole request, and the last one behind GOAWAY. Both connections end behind it.
-# - What a server that is full says in HTTP/1.1 before it has read anything is passed on.
-# - A stream that is reset before its response is complete ends the connection: what HTTP/1.1 does about it. With INTERNAL_ERROR a
+# - A request that HTTP/2 cannot express is an exception as well; reason() says beforehand why. Chunk
+# extensions are lost. - "Connection: close" in a request: the client ends the connection behind the response,
+# which has the same field. - A response has it too if it comes before the whole request, and the last one
+# behind GOAWAY. Both connections end behind it. - What a server that is full says in HTTP/1.1 before it has
+# read anything is passed on. - A stream that is reset before its response is complete ends the connection:
+# what HTTP/1.1 does about it. With INTERNAL_ERROR a
 #   response has begun, although its head may never be sent.
 
 use strict;

@@ -1,6 +1,7 @@
 package Sirius::Test::WebSocket;
 
-# A client that speaks WebSocket frame by frame, over HTTP/1.1, plain or with TLS, or one stream of HTTP/2. Nothing here waits without a limit.
+# A client that speaks WebSocket frame by frame, over HTTP/1.1, plain or with TLS, or one stream of HTTP/2.
+# Nothing here waits without a limit.
 
 use strict;
 use warnings;
@@ -11,7 +12,8 @@ my $KEY  = 'dGhlIHNhbXBsZSBub25jZQ==';
 my %KIND = ( more => 0, text => 1, binary => 2, close => 8, ping => 9, pong => 10 );
 my %NAME = reverse %KIND;
 
-# $address is "127.0.0.1:80". Options: path, fields (of the request), tls, h2, rcvbuf. What was answered is in status, and in head for HTTP/1.1
+# $address is "127.0.0.1:80". Options: path, fields (of the request), tls, h2, rcvbuf. What was answered is in
+# status, and in head for HTTP/1.1
 sub new {
     my ( $class, $address, %option ) = @_;
     my $self = bless { in => q(), path => '/', fields => [], %option }, $class;

@@ -1,6 +1,7 @@
 package Sirius::Test::Wire;
 
-# A client of TLS that has its records in hand: they are made by OpenSSL in memory, and the test sends them as it likes.
+# A client of TLS that has its records in hand: they are made by OpenSSL in memory, and the test sends them as
+# it likes.
 #
 #   my $wire = Sirius::Test::Wire->new( $server->address );
 #   $wire->put( $wire->seal( request('GET /') ) );       # one record, in one piece
@@ -15,8 +16,9 @@ use Time::HiRes qw(time);
 
 Net::SSLeay::initialize();
 
-# Options: version (1.2 or 1.3), ciphers, before (plain bytes that go first), last (the last bytes of the handshake, of TLS 1.3, are
-# not sent: $wire->{held} has them), groups, session (of another wire, to be resumed), and those of Sirius::Test::Client
+# Options: version (1.2 or 1.3), ciphers, before (plain bytes that go first), last (the last bytes of the
+# handshake, of TLS 1.3, are not sent: $wire->{held} has them), groups, session (of another wire, to be
+# resumed), and those of Sirius::Test::Client
 sub new {
     my ( $class, $address, %option )          = @_;
     my ( $version, $ciphers, $before, $last ) = delete @option{qw(version ciphers before last)};
@@ -94,7 +96,8 @@ sub response {
     }
 }
 
-# How the connection ends when only its end may come: "close_notify", "eof" (without it), "reset", "alert" or "bytes: ..."
+# How the connection ends when only its end may come: "close_notify", "eof" (without it), "reset", "alert" or
+# "bytes: ..."
 sub end {
     my ( $self, $patience ) = @_;
     my $until = time + ( $patience || $Sirius::Test::Client::PATIENCE );
