@@ -2,17 +2,19 @@
 
 #include "operand.h"
 #include "remote.h"
+#include "window.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    SITES_MAX = 20000,    /* then all is forgotten */
-    READS_MAX = 1500,     /* operations that are looked at for one of them, of 1 to 4 us each */
-    ALL_READS_MAX = 3000, /* and for all of a stack */
-    DEPTH_MAX = 200,      /* of a statement */
-    LEARNED_MAX = 4,      /* other subs that are called there: after these any may be, where a call is */
-    LEVELS_MAX = 40,      /* statements around a statement */
+    SITES_MAX = 20000,      /* then all is forgotten */
+    READS_MAX = 40000,      /* operations that are looked at for one of them, of 10 ns each */
+    ALL_READS_MAX = 200000, /* and for all of a stack */
+    PAGE_READS = 100,       /* for as many a page of their memory counts, which takes 1 us */
+    DEPTH_MAX = 200,        /* of a statement */
+    LEARNED_MAX = 4,        /* other subs that are called there: after these any may be, where a call is */
+    LEVELS_MAX = 40,        /* statements around a statement */
     NAME_MAX_BYTES = 64,
     CODES_MAX = 8,      /* that are counted at a call */
     USUAL_TIMES = 3,    /* that one was seen there, */
@@ -28,6 +30,7 @@ typedef struct code {
 
 typedef struct site {
     bool found;
+    bool loads;          /* of EVALS: a file, no string */
     sirius_finding call; /* leaf: by a glob, by the name of a method, or by whatever was calculated: NONE */
     const CV *sub;       /* of LEAF_SUB: what the glob had last */
     const CV *learned[LEARNED_MAX]; /* the last ones, of so many: */
@@ -46,16 +49,34 @@ struct sirius_callsites {
 #if PERL_VERSION >= 26
 /* --- the tree of operations --- */
 
+/* What is asked of a statement, with an operation */
+typedef enum what_at {
+    CALLS,     /* whether it calls a sub, and goes on there */
+    EVALS,     /* the same of a string or a file */
+    SORTS,     /* by a block; with no operation */
+    HAS,       /* whether it has this one */
+    IS_WITHIN, /* whether it is this statement, or one within it */
+} what_at;
+
 typedef struct walk {
-    pid_t pid;
-    const OP *retop, *op; /* one of them is looked for: a call that goes on there, or this operation */
-    int left;             /* operations that may still be read */
-    UNOP call;
+    what_at what;
+    const OP *op;
+    int left; /* operations that may still be read */
+    UNOP found;
+    sirius_window memory;
 } walk;
+
+static bool read_some(walk *w, void *to, const OP *at, size_t len)
+{
+    int pages = w->memory.left;
+    bool read = at && w->left > 0 && sirius_window_copy(&w->memory, to, at, len);
+    w->left -= 1 + (pages - w->memory.left) * PAGE_READS;
+    return read;
+}
 
 static bool read_op(walk *w, const OP *at, UNOP *op)
 {
-    return at && w->left-- > 0 && sirius_remote_copy(w->pid, op, at, sizeof *op);
+    return read_some(w, op, at, sizeof *op);
 }
 
 static bool is_statement(const UNOP *op)
@@ -68,15 +89,48 @@ static const OP *sibling(const UNOP *op)
     return op->op_moresib ? op->op_sibparent : NULL;
 }
 
+static bool loads(const UNOP *op)
+{
+    return op->op_type == OP_REQUIRE || op->op_type == OP_DOFILE;
+}
+
+static bool is_it(const walk *w, const OP *it, const UNOP *op)
+{
+    switch (w->what) {
+    case CALLS:
+        return op->op_type == OP_ENTERSUB && op->op_next == w->op;
+    case EVALS:
+        return (op->op_type == OP_ENTEREVAL || loads(op)) && op->op_next == w->op;
+    case SORTS:
+        return op->op_type == OP_SORT && op->op_flags & OPf_STACKED && op->op_flags & OPf_SPECIAL;
+    default:
+        return it == w->op;
+    }
+}
+
+/* What a substitution puts in, as code (s///e); NULL: none */
+static const OP *put_in(walk *w, const OP *at, const UNOP *op)
+{
+    PMOP subst;
+    return op->op_type == OP_SUBST && read_some(w, &subst, at, sizeof subst)
+               ? subst.op_pmreplrootu.op_pmreplroot
+               : NULL;
+}
+
 /* In this operation, or in one of those below it that belong to the same statement */
 static bool has(walk *w, const OP *it, const UNOP *op, int depth)
 {
     UNOP kid;
-    if (w->op ? it == w->op : op->op_type == OP_ENTERSUB && op->op_next == w->retop) {
-        w->call = *op;
+    if (is_it(w, it, op)) {
+        w->found = *op;
         return true;
     }
-    if (!(op->op_flags & OPf_KIDS) || depth == DEPTH_MAX)
+    if (depth == DEPTH_MAX)
+        return false;
+    const OP *code = put_in(w, it, op);
+    if (read_op(w, code, &kid) && !is_statement(&kid) && has(w, code, &kid, depth + 1))
+        return true;
+    if (!(op->op_flags & OPf_KIDS))
         return false;
     for (const OP *at = op->op_first; read_op(w, at, &kid) && !is_statement(&kid); at = sibling(&kid))
         if (has(w, at, &kid, depth + 1))
@@ -119,11 +173,12 @@ static const OP *statement_before(walk *w, const UNOP *above, const OP *it, UNOP
 
 /*
  * In the statement, or in one around it: perl does not always note when it leaves a block, as before it looks
- * at the condition of a loop again. With `outer`, whether that is the statement, or one around it.
+ * at the condition of a loop again.
  */
-static bool find(walk *w, const OP *statement, const OP *outer)
+static bool find(walk *w, const OP *statement)
 {
     UNOP op, above, around;
+    const OP *outer = w->what == IS_WITHIN ? w->op : NULL;
     if (!read_op(w, statement, &op) || !is_statement(&op))
         return false;
     if (outer ? statement == outer : has_behind(w, &op))
@@ -162,20 +217,20 @@ static void note_name(pid_t pid, site *s, const PAD *variables)
     s->name[len] = 0;
 }
 
-/* f: the frame that was called; NULL: only whether it is there. outer: see find */
-static site look(walk *w, const COP *statement, const sirius_callframe *f, const OP *outer)
+/* caller: its variables, if it calls a sub. What would take too long to find is not found. */
+static site look(walk *w, const COP *statement, const PAD *caller)
 {
     site s;
     memset(&s, 0, sizeof s);
-    s.found = find(w, (const OP *)statement, outer);
-    if (!s.found && w->left <= 0) { /* unknown */
-        s.found = true;
-    } else if (s.found && f) {
-        sirius_lookup_call(w->pid, &w->call, &s.call);
+    s.found = find(w, (const OP *)statement);
+    s.loads = s.found && w->what == EVALS && loads(&w->found);
+    if (s.found && w->what == CALLS) {
+        pid_t pid = w->memory.pid;
+        sirius_lookup_call(pid, &w->found, &s.call);
         if (!s.call.found)
             s.call.leaf = SIRIUS_LEAF_NONE;
         if (s.call.leaf == SIRIUS_LEAF_METHOD)
-            note_name(w->pid, &s, f->caller);
+            note_name(pid, &s, caller);
     }
     return s;
 }
@@ -186,30 +241,29 @@ static bool has_name(const sirius_finding *sub, const char *name)
     return !name[0] || sub->closure || sirius_operand_names(sub, sr_bytes_of(name, strlen(name)));
 }
 
-/* What is asked of a statement, with an operation */
-typedef enum what_at { GOES_ON_AT, HAS, IS_WITHIN } what_at;
-
-/* NULL: nothing is known of it */
+/* NULL: there is no time for it in this stack; *unknown: nothing ever tells, as there is no statement */
 static site *get(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, what_at what,
-                 const OP *op, const sirius_callframe *f)
+                 const OP *op, const PAD *caller, bool *unknown)
 {
     struct {
         const void *statement, *op;
         U32 seq, what;
     } key = {statement, op, 0, what};
     sirius_finding its = sirius_known_statement(aTHX_ known, statement);
-    if (!op || !its.there)
+    *unknown = !its.there;
+    if (!its.there)
         return NULL;
     key.seq = its.seq;
     SV **found = hv_fetch(c->sites, (char *)&key, sizeof key, 0);
-    if (!found && c->left < READS_MAX) /* another time */
+    if (!found && c->left < READS_MAX)
         return NULL;
     if (!found) {
-        walk w = {.pid = c->target.pid,
-                  .retop = what == GOES_ON_AT ? op : NULL,
-                  .op = what == HAS ? op : NULL,
-                  .left = READS_MAX};
-        site s = look(&w, statement, f, what == IS_WITHIN ? op : NULL);
+        walk w;
+        w.what = what;
+        w.op = op;
+        w.left = READS_MAX;
+        sirius_window_open(&w.memory, c->target.pid, READS_MAX / PAGE_READS);
+        site s = look(&w, statement, caller);
         c->left -= READS_MAX - w.left;
         if (HvUSEDKEYS(c->sites) >= SITES_MAX)
             hv_clear(c->sites);
@@ -261,11 +315,12 @@ static bool is_usual(site *s, const sirius_finding *sub)
 
 bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
 {
-    site *s = get(aTHX_ c, known, f->called_at, GOES_ON_AT, f->retop, f);
-    if (!s) /* it was called by a sub in C, or it is unknown */
+    bool unknown;
+    if (!f->retop) /* it was called by a sub in C */
         return true;
-    if (!s->found)
-        return is_learned(s, f->sub);
+    site *s = get(aTHX_ c, known, f->called_at, CALLS, f->retop, f->caller, &unknown);
+    if (!s || !s->found)
+        return s ? is_learned(s, f->sub) : unknown;
     sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
     bool usual = is_usual(s, &sub);
     if (is_learned(s, f->sub))
@@ -282,7 +337,8 @@ bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const s
 
 void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
 {
-    site *s = get(aTHX_ c, known, f->called_at, GOES_ON_AT, f->retop, f);
+    bool unknown;
+    site *s = f->retop ? get(aTHX_ c, known, f->called_at, CALLS, f->retop, f->caller, &unknown) : NULL;
     sirius_finding sub = sirius_known_sub(aTHX_ known, f->sub);
     if (!s || (sub.closure && sub.reused) || is_learned(s, f->sub)) /* at its address will be another one */
         return;
@@ -295,15 +351,34 @@ void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const
 
 bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op)
 {
-    const site *s = get(aTHX_ c, known, statement, HAS, op, NULL);
+    bool unknown;
+    const site *s = op ? get(aTHX_ c, known, statement, HAS, op, NULL, &unknown) : NULL;
     return s && s->found;
 }
 
 bool sirius_callsite_is_within(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement,
                                const COP *outer)
 {
-    const site *s = get(aTHX_ c, known, statement, IS_WITHIN, (const OP *)outer, NULL);
+    bool unknown;
+    const site *s =
+        outer ? get(aTHX_ c, known, statement, IS_WITHIN, (const OP *)outer, NULL, &unknown) : NULL;
     return s && s->found;
+}
+
+bool sirius_callsite_evals(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
+{
+    bool unknown;
+    if (!f->retop) /* by C */
+        return true;
+    const site *s = get(aTHX_ c, known, f->called_at, EVALS, f->retop, NULL, &unknown);
+    return s ? s->found && s->loads == (f->call == SIRIUS_CALL_REQUIRE) : unknown;
+}
+
+bool sirius_callsite_sorts(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement)
+{
+    bool unknown;
+    const site *s = get(aTHX_ c, known, statement, SORTS, NULL, NULL, &unknown);
+    return s ? s->found : unknown;
 }
 #else
 bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
@@ -331,6 +406,20 @@ bool sirius_callsite_is_within(pTHX_ sirius_callsites *c, sirius_known *known, c
 {
     PERL_UNUSED_CONTEXT;
     (void)c, (void)known, (void)statement, (void)outer;
+    return true;
+}
+
+bool sirius_callsite_evals(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
+{
+    PERL_UNUSED_CONTEXT;
+    (void)c, (void)known, (void)f;
+    return true;
+}
+
+bool sirius_callsite_sorts(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement)
+{
+    PERL_UNUSED_CONTEXT;
+    (void)c, (void)known, (void)statement;
     return true;
 }
 #endif

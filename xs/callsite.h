@@ -1,12 +1,12 @@
 #ifndef SIRIUS_CALLSITE_H
 #define SIRIUS_CALLSITE_H
 /*
- * callsite: whether a statement calls a sub and goes on behind that call. A context of perl has both, the
- * statement and the operation to go on with, but it may have been written while it was read: then the
- * statement is that of one call, and the sub that of another. The tree of operations tells. What was found
- * once is remembered. It does not tell all: the other branch of ?:, a method of another name, goto &sub, the
- * code of s///e. What was seen there twice in a row is a call as well, and is learned, of that sub alone: a
- * process may stand between the statement and the operation of a new context.
+ * callsite: whether a statement calls a sub, or evaluates a string, and goes on behind that call. A context
+ * of perl has both, the statement and the operation to go on with, but it may have been written while it was
+ * read: then the statement is that of one call, and the sub that of another. The tree of operations tells.
+ * What was found once is remembered. It does not tell all: the other branch of ?:, a method of another name,
+ * goto &sub, the code in a pattern. What was seen there twice in a row is a call as well, and is learned, of
+ * that sub alone: a process may stand between the statement and the operation of a new context.
  *
  * Owner: the sampler. Not for perl before 5.26, whose operations do not know what is above them: there every
  * call is believed.
@@ -36,5 +36,11 @@ bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const CO
 /* Whether the statement is `outer`, or one within it, as in the block of a sort. */
 bool sirius_callsite_is_within(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement,
                                const COP *outer);
+
+/* Whether the frame, of an eval or a require, may have been called where it says. */
+bool sirius_callsite_evals(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f);
+
+/* Whether the statement has a sort with a block. */
+bool sirius_callsite_sorts(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement);
 
 #endif

@@ -2,10 +2,9 @@
  * A frame is in a sample only if it is certain. Its sub was known before the stack was read, and is the same
  * after it (known.h); or the statement at which it was is one of that sub. And it was called by the frame
  * outside of it: that shows in the variables of the caller, which perl keeps in each context of a sub, and by
- * that the statement of the caller has such a call (callsite.h). Where it does not show, as for the eval of a
- * string, the frame and all outside of it must be the same in two stacks that were read one after the other.
- * The line that runs is certain if the statement is one of the innermost sub, or if the variables in use are
- * those of it.
+ * that the statement of the caller has such a call (callsite.h). Where it does not show, the frame and all
+ * outside of it must be the same in two stacks that were read one after the other. The line that runs is
+ * certain if the statement is one of the innermost sub, or if the variables in use are those of it.
  *
  * A stack that is not certain is read again, but then it is the stack of another moment: subs that are short
  * or made for each call would be in it too rarely. So nearly all of the first ones have to do: 95 of 100 in
@@ -17,9 +16,7 @@
 #include <string.h>
 
 enum {
-    SOON = 4,        /* inner frames whose subs are looked at first */
-    SEEN_MOST = 256, /* times, of a seam: then the older half is forgotten */
-    RARELY = 16,     /* one of so many */
+    SOON = 4, /* inner frames whose subs are looked at first */
 };
 
 static bool has_sub(const sirius_callframe *f)
@@ -67,60 +64,25 @@ static const sirius_callframe *caller_of(const sirius_calls *c, int i)
 /* Whether the statement is one of that sub; -1: unknown */
 static int belongs(pTHX_ sirius_reading *r, const COP *statement, const CV *sub)
 {
-    const OP *its = sirius_known_statement(aTHX_ r->known, statement).root;
-    const OP *root = sub ? sirius_known_sub(aTHX_ r->known, sub).root : NULL;
+    sirius_finding of = sirius_known_statement(aTHX_ r->known, statement);
+    const OP *its = of.root, *root = sub ? sirius_known_sub(aTHX_ r->known, sub).root : NULL;
+    if (root && (of.main || of.eval))
+        return 0;
     if (its && root && its != root) /* another one may be there now */
         root = sirius_known_sub_again(aTHX_ r->known, sub).root;
     return its && root ? its == root : -1;
 }
 
+/* Whether a statement is in no sub and no text that was evaluated, as far as it is known */
+static bool is_of_main(pTHX_ sirius_reading *r, const COP *statement)
+{
+    sirius_finding its = sirius_known_statement(aTHX_ r->known, statement);
+    return !its.root && !its.eval;
+}
+
 static bool has_left(const sirius_callframe *f)
 {
     return f->call == SIRIUS_CALL_SUB && !f->sub;
-}
-
-/* NULL: the place where frame i begins its level is unknown. */
-static sirius_seam *seam_of(sirius_reading *r, int i)
-{
-    const sirius_callframe *f = &r->now->frames[i];
-    const COP *at = !f->called_at && i > 0 ? f[-1].called_at : f->called_at;
-    sirius_seam *seam = &r->seams[((uintptr_t)at / sizeof(COP)) % SIRIUS_SEAMS];
-    if (!f->begins || !at)
-        return NULL;
-    if (seam->at != at)
-        *seam = (sirius_seam){.at = at};
-    return seam;
-}
-
-static void count_seams(sirius_reading *r)
-{
-    for (int i = 0; i < r->now->n; i++) {
-        sirius_seam *seam = seam_of(r, i);
-        if (!seam)
-            continue;
-        if (r->now->frames[i].torn)
-            seam->torn++;
-        else
-            seam->whole++;
-        if (seam->torn + seam->whole >= SEEN_MOST) {
-            seam->torn /= 2;
-            seam->whole /= 2;
-        }
-    }
-}
-
-/*
- * Whether what is outside of frame i, on another level, may be of another moment. Where calls are shorter
- * than it takes to read them, another one may have come and gone meanwhile, and it would be tried again until
- * that looks whole. If the innermost sub is over as well, a short call between long ones may have done so.
- */
-static bool is_torn(sirius_reading *r, int i)
-{
-    const sirius_seam *seam = seam_of(r, i);
-    if (r->now->frames[i].torn || !seam)
-        return r->now->frames[i].torn;
-    return r->now->moved ? seam->whole < RARELY || seam->torn > seam->whole / RARELY
-                         : seam->torn > seam->whole;
 }
 
 /*
@@ -138,15 +100,22 @@ static bool is_of_block(pTHX_ sirius_reading *r, int i, const COP *at)
 static bool is_linked(pTHX_ sirius_reading *r, int i, int steady)
 {
     const sirius_callframe *f = &r->now->frames[i], *caller = caller_of(r->now, i);
-    if (is_torn(r, i) || !is_of_block(aTHX_ r, i + 1, f->called_at))
+    if (sirius_seams_torn(&r->seams, r->now, i) || sirius_seams_mixed(&r->seams, f) ||
+        !is_of_block(aTHX_ r, i + 1, f->called_at))
+        return false;
+    if (f->call == SIRIUS_CALL_SORT && !sirius_callsite_sorts(aTHX_ r->sites, r->known, f->called_at))
+        return false;
+    if (is_eval(f) && !sirius_callsite_evals(aTHX_ r->sites, r->known, f))
         return false;
     if (f->call == SIRIUS_CALL_SUB && !has_left(f) && !sirius_callsite_has(aTHX_ r->sites, r->known, f)) {
         if (i < r->now->n - steady || (i == 0 && r->now->moved)) /* it may be of two calls */
             return false;
         sirius_callsite_learn(aTHX_ r->sites, r->known, f);
     }
-    if (f->call == SIRIUS_CALL_LEVEL || !caller)
+    if (f->call == SIRIUS_CALL_LEVEL)
         return true;
+    if (!caller)
+        return r->now->more || r->now->left_out || is_of_main(aTHX_ r, f->called_at);
     if (has_left(caller) &&
         f[1].call != SIRIUS_CALL_LEVEL) /* only a DESTROY is called by one that has left */
         return false;
@@ -204,11 +173,13 @@ static bool judge_statement(pTHX_ sirius_reading *r, const sirius_point *p, siri
     int from, first = innermost(c, &from);
     const COP *left_at = from ? c->frames[from - 1].called_at : NULL; /* where it had called them */
     *j = (sirius_judgement){.from = from, .at = p->statement, .within = p};
-    bool in_sub = sirius_known_statement(aTHX_ r->known, p->statement).root != NULL;
     if (first == c->n) {
-        if (in_sub || (c->moved && from < c->n)) /* of another sort block? */
+        bool in_main = is_of_main(aTHX_ r, p->statement);
+        if (left_at && !is_of_main(aTHX_ r, left_at)) /* they are about to be called by another sub */
+            return false;
+        if (!in_main || (c->moved && from < c->n)) /* of another sort block? */
             *j = (sirius_judgement){.from = from, .at = left_at};
-        return !in_sub || left_at;
+        return in_main || left_at;
     }
     const sirius_callframe *f = &c->frames[first];
     if (is_eval(f)) { /* its variables change while it is compiled */
@@ -256,8 +227,10 @@ static bool judge_variables(pTHX_ sirius_reading *r, const sirius_point *p, siri
 static bool may_be_at(pTHX_ sirius_reading *r, const COP *statement)
 {
     const sirius_callframe *f = r->now->n ? &r->now->frames[0] : NULL;
-    if (!f || f->call != SIRIUS_CALL_SUB)
-        return !f;
+    if (!f)
+        return is_of_main(aTHX_ r, statement);
+    if (f->call != SIRIUS_CALL_SUB)
+        return false;
     int belongs_to = belongs(aTHX_ r, statement, f->sub);
     return belongs_to > 0 || (belongs_to < 0 && statement != f->called_at);
 }
@@ -364,14 +337,16 @@ void sirius_judge_steady(pTHX_ sirius_reading *r, sirius_judgement *j)
     *j = (sirius_judgement){.from = main.fresh || main.stale ? -1 : from, .at = at};
 }
 
-/* Leaves out what is behind the contexts in use and has not been called by them. */
+/* Leaves out what is behind the contexts in use and has not been called by them, or is over. */
 static void drop_late(pTHX_ sirius_reading *r)
 {
     sirius_calls *c = r->now;
-    int keep = 0;
+    int keep = 0, over = 0;
     while (keep < c->n && c->frames[keep].late)
         keep++;
-    while (keep > 0 && is_linked(aTHX_ r, keep - 1, 0) && is_there(aTHX_ r, &c->frames[keep - 1]))
+    while (over < keep && !c->frames[over].again && !has_pad(aTHX_ r, &c->frames[over], c->after.variables))
+        over++;
+    while (keep > over && is_linked(aTHX_ r, keep - 1, 0) && is_there(aTHX_ r, &c->frames[keep - 1]))
         keep--;
     c->n -= keep;
     memmove(c->frames, c->frames + keep, (size_t)c->n * sizeof c->frames[0]);
@@ -383,8 +358,10 @@ sirius_judgement sirius_judge(pTHX_ sirius_reading *r)
     sirius_judgement j = {.from = 0};
     for (int i = 0; i < c->n && i < SOON; i++) /* a closure may live for microseconds */
         sirius_known_sub(aTHX_ r->known, c->frames[i].sub);
-    count_seams(r);
+    sirius_seams_count(&r->seams, c);
     drop_late(aTHX_ r);
+    sirius_seams_count_purposes(&r->seams, c);
+    sirius_seams_hide(&r->seams, r->now);
     int steady = steady_frames(r);
     j.whole = judge_statement(aTHX_ r, &c->after, &j) || judge_statement(aTHX_ r, &c->before, &j) ||
               judge_variables(aTHX_ r, &c->before, &j) || judge_variables(aTHX_ r, &c->after, &j);

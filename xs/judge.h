@@ -3,25 +3,15 @@
 /* judge: how much of a stack that was read is certain. */
 #include "callsite.h"
 #include "known.h"
+#include "seam.h"
 #include "snapshot.h"
-
-/*
- * How often the calls outside of a level changed while it was read, for the place where the level begins.
- * Another place takes its slot.
- */
-typedef struct sirius_seam {
-    const COP *at;
-    U32 torn, whole;
-} sirius_seam;
-
-enum { SIRIUS_SEAMS = 64 };
 
 typedef struct sirius_reading {
     sirius_known *known;
     sirius_callsites *sites;
     sirius_calls *now, *last; /* the last two stacks that were read */
     bool has_last;
-    sirius_seam seams[SIRIUS_SEAMS];
+    sirius_seams seams;
 } sirius_reading;
 
 /* What is certain of r->now, besides its frames */

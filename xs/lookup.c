@@ -2,13 +2,15 @@
 
 #include "naming.h"
 #include "remote.h"
+#include "window.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    KIDS_MAX = 64,   /* of an operation: its arguments */
-    CLIMB_MAX = 600, /* operations between a statement and its sub */
+    KIDS_MAX = 64,     /* of an operation: its arguments */
+    CLIMB_MAX = 40000, /* operations between a statement and its sub: as 10,000 statements behind it have */
+    CLIMB_PAGES = 800,
 };
 
 /* Each eval of a string has a number, by which equal stacks would differ */
@@ -105,9 +107,11 @@ static const OP *root_of(pid_t pid, const COP *statement, unsigned *type)
 {
 #if PERL_VERSION >= 26
     const OP *at = statement->op_sibparent;
+    sirius_window w;
+    sirius_window_open(&w, pid, CLIMB_PAGES);
     for (int i = 0; i < CLIMB_MAX && at; i++) {
         OP op;
-        if (!sirius_remote_copy(pid, &op, at, sizeof op))
+        if (!sirius_window_copy(&w, &op, at, sizeof op))
             return NULL;
         *type = op.op_type;
         if (!op.op_sibparent)
@@ -125,10 +129,11 @@ void sirius_lookup_statement(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw 
     unsigned type = OP_NULL;
     f->found = add_place(aTHX_ pid, text, &r->statement);
     const OP *root = f->found ? root_of(pid, &r->statement, &type) : NULL;
-    if (type == OP_LEAVESUB || type == OP_LEAVESUBLV)
+    if (type == OP_LEAVESUB || type == OP_LEAVESUBLV || type == OP_LEAVEWRITE)
         f->root = root;
     else if (type == OP_LEAVEEVAL)
         f->eval = root;
+    f->main = root && type == OP_LEAVE;
 }
 
 /* Whether perl spends its own time in it: system calls, regular expressions, sort ... */

@@ -34,6 +34,7 @@ typedef struct sirius_finding {
     U32 seq;          /* of a statement: its number in the order of compilation */
     const COP *start; /* of a sub: its first statement, if it begins with one */
     const OP *eval;   /* of a statement of a string or a file: by which those of one text belong together */
+    bool main;        /* of a statement: it is one of the main program, and in no sub */
     const OP *root;   /* of a sub, and of a statement in one: by which they belong together; NULL: unknown */
     const char *text; /* of a sub, its name; of a statement, "FILE:LINE"; of LEAF_PERL, "CORE::match" */
     size_t len;

@@ -119,6 +119,8 @@ static bool add_frames(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *b
             at = f->called_at;
             continue;
         }
+        if (f->hidden)
+            continue;
         sr_buffer_reset(&s->label);
         add_name(aTHX_ s, f);
         if (f->call == SIRIUS_CALL_SUB && is_below(s, below)) {
@@ -165,7 +167,8 @@ static AV *labels(pTHX_ sirius_sampler *s, const sirius_judgement *j, SV *below,
     reverse(list);
     if (av_len(list) >= 0 && has_leaf) {
         /* what it is for has not begun, or is over: it is called by the leaf */
-        if (j->from < s->read.now->n && s->read.now->frames[j->from].call == SIRIUS_CALL_LEVEL)
+        const sirius_callframe *f = &s->read.now->frames[j->from];
+        if (j->from < s->read.now->n && f->call == SIRIUS_CALL_LEVEL && !f->hidden)
             SvREFCNT_dec(av_pop(list));
         av_push(list, SvREFCNT_inc(leaf));
     }
@@ -241,6 +244,7 @@ static void leave_out(pTHX_ sirius_sampler *s, sirius_calls *c, SV *below)
         return;
     c->n = i + 1;
     c->more = false;
+    c->left_out = true;
 }
 
 /*

@@ -51,6 +51,7 @@ struct sirius_snapshot {
         PERL_CONTEXT inner[INNER]; /* of level 0: not used */
         char point[POINT_MAX];
         PERL_CONTEXT last[INNER];
+        PERL_SI info; /* once more: how many were in use, and what for */
     } at[ENDED + 1];
     PERL_CONTEXT far_last[CONTEXTS_MAX]; /* those further out of these levels, once more */
 };
@@ -206,6 +207,7 @@ static size_t add_level_at(sirius_snapshot *s, int i, const void *members, PERL_
     pieces[n++] = contexts_of(l, inner, l->n, i ? s->at[i].inner : contexts + inner);
     pieces[n++] = (sirius_piece){s->at[i].point, members, s->members_len};
     pieces[n++] = contexts_of(l, inner, l->n, s->at[i].last);
+    pieces[n++] = (sirius_piece){&s->at[i].info, l->at, sizeof s->at[i].info};
     pieces[n++] = contexts_of(l, 0, inner, s->far_last + far_of(s, i));
     return n;
 }
@@ -219,7 +221,7 @@ static size_t add_level_at(sirius_snapshot *s, int i, const void *members, PERL_
  */
 static bool copy(pTHX_ sirius_snapshot *s)
 {
-    sirius_piece pieces[6 * LEVELS_MAX + 7 * (ENDED + 1) + 1];
+    sirius_piece pieces[6 * LEVELS_MAX + 8 * (ENDED + 1) + 1];
     size_t n = 0;
     PERL_CONTEXT *contexts[LEVELS_MAX], *to = s->contexts;
     const level *l = s->levels;
@@ -275,7 +277,7 @@ static bool is_torn(const sirius_snapshot *s, int i, const PERL_CONTEXT *context
 {
     const level *l = &s->levels[i];
     const PERL_SI *info = &s->infos[i];
-    if (info->si_cxix != s->infos_after[i].si_cxix ||
+    if (info->si_cxix != s->infos_after[i].si_cxix || info->si_type != s->infos_after[i].si_type ||
         !are_same(l, info, contexts, near_of(l), s->near_after[i]))
         return true;
     if (i > ENDED)
@@ -376,22 +378,27 @@ static void add_context(sirius_calls *c, const PERL_CONTEXT *cx, bool sort_block
 #if PERL_VERSION >= 18
         f->sub = cx->blk_eval.cv;
 #endif
+        f->retop = cx->blk_eval.retop;
         f->depth = 1;
         return;
     default:
-        if (sort_block)
-            add(c, SIRIUS_CALL_SORT, cx->blk_oldcop);
+        f = sort_block ? add(c, SIRIUS_CALL_SORT, cx->blk_oldcop) : NULL;
+        if (f)
+            f->torn = CxTYPE(cx) != CXt_NULL; /* it has not been written yet */
     }
 }
 
-static void add_level(sirius_calls *c, int type)
+/* sure: perl has not begun one for something else meanwhile, with the same memory. */
+static void add_level(sirius_calls *c, int type, bool sure)
 {
     sirius_callframe *f = NULL;
     if (type == PERLSI_MAGIC || type == PERLSI_SIGNAL || type == PERLSI_OVERLOAD || type == PERLSI_DESTROY ||
         type == PERLSI_WARNHOOK || type == PERLSI_DIEHOOK)
         f = add(c, SIRIUS_CALL_LEVEL, NULL);
-    if (f)
+    if (f) {
         f->level = type;
+        f->unsure = !sure;
+    }
 }
 
 #if PERL_VERSION >= 24
@@ -430,13 +437,13 @@ static bool is_same_call(const PERL_CONTEXT *a, const PERL_CONTEXT *b)
            a->blk_sub.retop == b->blk_sub.retop && a->blk_sub.olddepth == b->blk_sub.olddepth;
 }
 
-static bool has_block(const PERL_SI *info)
+static bool has_block(int type)
 {
 #ifdef PERLSI_MULTICALL
-    if (info->si_type == PERLSI_MULTICALL)
+    if (type == PERLSI_MULTICALL)
         return true;
 #endif
-    return info->si_type == PERLSI_SORT;
+    return type == PERLSI_SORT;
 }
 
 /*
@@ -447,7 +454,10 @@ static bool is_other_block(const sirius_snapshot *s, const PERL_CONTEXT *context
 {
     const level *l = &s->levels[s->top];
     const PERL_CONTEXT *last = s->at[s->top].last;
-    return has_block(&s->infos[s->top]) && l->from == 0 && inner_of(l) == 0 &&
+    int type = s->infos[s->top].si_type, later = s->at[s->top].info.si_type;
+    if (type != later)
+        return has_block(type) || has_block(later);
+    return has_block(type) && l->from == 0 && inner_of(l) == 0 &&
            (CxTYPE(last) != CxTYPE(contexts) || last->blk_oldcop != contexts->blk_oldcop);
 }
 
@@ -466,13 +476,41 @@ static void compare_last(const sirius_snapshot *s, const PERL_CONTEXT *contexts,
     for (I32 i = inner; i <= at && !c->moved; i++)
         c->moved = !is_same_call(&contexts[i], &last[i - inner]);
     for (I32 i = at < inner ? inner : at + 1; i < l->n && !c->moved && !c->calls_at; i++)
-        if (is_sub(&last[i - inner]))
+        if (is_sub(&last[i - inner]) && !is_same_call(&contexts[i], &last[i - inner]))
             c->calls_at = last[i - inner].blk_oldcop;
+}
+
+/* Whether the call of `was` has been there, and was over when it was read again */
+static bool is_over(const PERL_CONTEXT *was, const PERL_CONTEXT *last)
+{
+    return is_sub(was) && CxTYPE(last) == CXt_SUB && !last->blk_sub.cv &&
+           last->blk_oldcop == was->blk_oldcop && last->blk_sub.retop == was->blk_sub.retop;
+}
+
+/*
+ * What reading a context of the level on which perl is once more says. A sub that was left by goto to one in
+ * C stays in its context until the next call comes, so one that was not in use before has to be so, or over.
+ */
+static void look_again(const sirius_snapshot *s, const PERL_CONTEXT *contexts, I32 at, sirius_callframe *f)
+{
+    const level *l = &s->levels[s->top];
+    I32 i = at - l->from, inner = inner_of(l);
+    if (i < inner)
+        return;
+    const PERL_CONTEXT *was = &contexts[i], *last = &s->at[s->top].last[i - inner];
+    bool over = is_over(was, last);
+    f->again = !f->late || over || at <= s->at[s->top].info.si_cxix;
+    f->mixed = !over && !is_same_call(was, last);
 }
 #else
 static void compare_last(const sirius_snapshot *s, const PERL_CONTEXT *contexts, I32 top, sirius_calls *c)
 {
     (void)s, (void)contexts, (void)top, (void)c;
+}
+
+static void look_again(const sirius_snapshot *s, const PERL_CONTEXT *contexts, I32 at, sirius_callframe *f)
+{
+    (void)s, (void)contexts, (void)at, (void)f;
 }
 #endif
 
@@ -481,7 +519,7 @@ static void add_all(const sirius_snapshot *s, sirius_calls *c)
     const PERL_CONTEXT *contexts = s->contexts;
     c->n = 0;
     c->more = s->more;
-    c->moved = false;
+    c->moved = c->left_out = false;
     c->calls_at = NULL;
     for (int i = 0; i < s->n; i++) {
         const PERL_SI *info = &s->infos[i];
@@ -506,10 +544,13 @@ static void add_all(const sirius_snapshot *s, sirius_calls *c)
             if (i == s->top && at - l->from == inner_of(l) - 1 && c->n > 0)
                 c->frames[c->n - 1].torn = is_far_torn(s, i, contexts);
             add_context(c, &contexts[at - l->from], at == 0 && info->si_type == PERLSI_SORT);
-            if (c->n > before)
+            if (c->n > before) {
                 c->frames[before].late = at > info->si_cxix;
+                if (i == s->top)
+                    look_again(s, contexts, at, &c->frames[before]);
+            }
         }
-        add_level(c, info->si_type);
+        add_level(c, info->si_type, i > s->top || info->si_type == s->at[i].info.si_type);
         contexts += l->n;
     }
 }

@@ -32,16 +32,22 @@ typedef enum sirius_call {
     SIRIUS_CALL_LEVEL,      /* perl itself calls: for `level` */
 } sirius_call;
 
+enum { SIRIUS_LEVEL_KINDS = 16 }; /* PERLSI_UNKNOWN, which is -1, and so on */
+
 typedef struct sirius_callframe { /* a frame of the stack */
     sirius_call call;
     int level;   /* PERLSI_SIGNAL and so on */
-    bool late;   /* it began while the stack was read, if it is one at all */
+    bool late;   /* it began while the stack was read, if it is one at all: goto leaves what looks like one */
+    bool again;  /* of a late one: when it was read again it was in use, or was over since */
+    bool mixed;  /* its context was that of another call when it was read again: this one may be of two */
+    bool unsure; /* of a level: perl may have called for something else */
+    bool hidden; /* of a level: it is not shown (seam.h) */
     bool begins; /* its level: what is outside of it is on another one */
     bool torn;   /* that changed while it was read */
     I32 depth;   /* of recursion */
     const CV *sub;
     const COP *called_at;
-    const OP *retop;   /* of a sub: where its caller goes on; NULL: it was called by a sub in C */
+    const OP *retop;   /* of a sub or an eval: where its caller goes on; NULL: it was called by a sub in C */
     const PAD *caller; /* the variables of the caller; NULL: unknown */
 } sirius_callframe;
 
@@ -54,7 +60,8 @@ typedef struct sirius_calls {
     sirius_callframe frames[SIRIUS_FRAMES_MAX]; /* innermost first; those that do not fit are further out */
     int n;
     bool more;
-    U32 next_seq; /* statements that were compiled later have no lower number */
+    bool left_out; /* those that call the outermost one: the sampler does not show them */
+    U32 next_seq;  /* statements that were compiled later have no lower number */
     sirius_point before, after;
     bool moved;          /* `after` may be in another call of the innermost sub */
     const COP *calls_at; /* if not: where the innermost frame calls since; NULL: nowhere */

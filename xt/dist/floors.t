@@ -68,7 +68,7 @@ my %ORDER = (
     xs =>
         'alone row ending hold input lazy envpool env logview logformat accesslog call turn requestid socket site file said log report text trim '
         . 'unchunk grip wire stream response forwarded responder memory shared serve publish work requestloop remote place loading naming pass '
-        . 'poll scoreboard signals spawn target lookup operand identity given known snapshot callsite judge leaf sampler title calls',
+        . 'poll scoreboard signals spawn target window lookup operand identity given known snapshot seam callsite judge leaf sampler title calls',
 );
 
 my ( %level, %place );

@@ -44,6 +44,15 @@ sub same_ten {
     return keys %tens > 1 ? "@$labels" : ();
 }
 
+# The same, and what perl calls for
+sub same_kind {
+    my ($labels) = @_;
+    return "@$labels" =~ /s:(\d)0 \((tie|overload)/ && ( $1 == 1 ) == ( $2 eq 'tie' )
+        ? "@$labels"
+        : same_ten($labels);
+}
+
+my $many  = q($o .= 'x'; ) x 2000;
 my $work  = '$x++; ' x 140;
 my $lines = join '', map {qq{#line $_ "s"\nf$_();\n}} 10 .. 29;
 my $sort  = '@r = sort { $a->{n} <=> $b->{n} } @l;';
@@ -207,6 +216,53 @@ f10();
 f20();
 #line 30 "s"
 f30() }
+CODE
+    # What goto leaves for a sub in C keeps its context, behind those in use, until the next call
+    [ 'a sub that was left by goto' => <<'CODE', sub { List::Util::first { /::left/ } @{ $_[0] } }, qr/CORE::join/ ],
+package Shop; use List::Util (); our ( $x, @big ); @big = 1 .. 300; sub left { goto &List::Util::sum }
+sub work { for (1) { for (1) { left(1) } } $x = join ',', @big for 1 .. 2000 } work() while 1;
+CODE
+    [ 'a tie and an overload in turn' => <<'CODE', \&same_kind, qr/\(tie\)/ ],
+package Shop; our ( $z, $t ); sub work { my $s = 0; $s += $_ for 1 .. 50; $s } my $o = bless [];
+sub TIESCALAR { bless [] }
+#line 11 "s"
+sub text { work(); 'x' } use overload '""' => \&text;
+#line 21 "s"
+sub FETCH { work() }
+tie $t, 'Shop'; while (1) { 1;
+#line 10 "s"
+$z = "$o";
+#line 20 "s"
+$z = $t; }
+CODE
+    [ 'a sort by a sub' => <<'CODE', sub { List::Util::first { /sort block/ } @{ $_[0] } }, qr/::by_it/ ],
+package Shop; our @v = ( 2, 1 ); our @r; sub by_it { 0 } @r = sort by_it @v while 1;
+CODE
+    [ 'a string beside a sub' => <<'CODE', sub { List::Util::first { /require/ } @{ $_[0] } }, qr/\(eval\)/ ],
+package Shop; our $z; sub leaf { my $x = $_[0]; $x } sub both { $z = eval '1'; leaf(1); } both() while 1;
+CODE
+    [ 'calls in a sub of the main program' => <<'CODE', sub { "@{ $_[0] }" =~ /(\(main program\) s:1.*|::both s:2.*)/ ? $1 : () }, qr/::both s:1/ ],
+package Shop; our $z; sub leaf { 1 }
+sub both {
+#line 10 "s"
+$z = 1; leaf(1);
+#line 11 "s"
+$z = 2; leaf(2) }
+#line 20 "s"
+while (1) { both(); { $z = 3; both() } }
+CODE
+    [ 'a format' => <<'CODE', sub { "@{ $_[0] }" =~ /(\(main program\) s:1.*)/ ? $1 : () }, qr/\(format\) s:1/ ],
+package Shop; sub leaf { 1 } open STDOUT, '>', '/dev/null';
+#line 10 "s"
+format STDOUT =
+@<<<< @<<<<
+leaf(1), leaf(2)
+.
+#line 20 "s"
+sub out { write; 1 } out() while 1;
+CODE
+    [ 'a sub of thousands of statements' => <<"CODE", sub { called_at( $_[0], sub { $_[0] =~ /::f(\d+)/ } ) }, qr/::f\d+/ ],
+package Shop; our \$o; $subs sub large { for ( 1 .. 1000 ) { $lines } return if \$_[0]; $many } sub all { large(1) } all() while 1;
 CODE
     [ 'where the handler of a signal has not begun yet' => <<'CODE', sub { "@{ $_[0] }" =~ /(\(signal handler\) CORE::kill.*)/ ? $1 : () }, qr/signal handler/ ],
 use POSIX; my $n; my $handler = sub { $n++ }; my @all = map { SIGRTMIN() + $_ } 0 .. 29; my $set = POSIX::SigSet->new(@all);

@@ -419,7 +419,8 @@ The labels:
   (eval) (eval 3):1           a string that is evaluated
   (require) lib/Shop.pm:3     a file that is loaded
   (sort block), (regex code), (format)
-  (signal handler), (tie), (overload), (destroy), (warn handler), (die handler): why perl calls the sub that follows
+  (signal handler), (tie), (overload), (destroy), (warn handler), (die handler): why perl calls the sub that follows,
+                              where that is certain
   (main program) app.psgi:3   code in no sub
   (server)                    code of the server, for this request
   (moved)                     frames further in changed too fast to be read
