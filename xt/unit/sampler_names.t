@@ -218,9 +218,9 @@ f20();
 f30() }
 CODE
     # What goto leaves for a sub in C keeps its context, behind those in use, until the next call
-    [ 'a sub that was left by goto' => <<'CODE', sub { List::Util::first { /::left/ } @{ $_[0] } }, qr/CORE::join/ ],
+    [ 'a sub that was left by goto' => <<'CODE', sub { "@{ $_[0] }" =~ /(::work .*::left.*)/ ? $1 : () }, qr/CORE::join/ ],
 package Shop; use List::Util (); our ( $x, @big ); @big = 1 .. 300; sub left { goto &List::Util::sum }
-sub work { for (1) { for (1) { left(1) } } $x = join ',', @big for 1 .. 2000 } work() while 1;
+sub work { for (1) { for (1) { left(1) } } $x = join ',', @big for 1 .. 2000 } left(1); work() while 1;
 CODE
     [ 'a tie and an overload in turn' => <<'CODE', \&same_kind, qr/\(tie\)/ ],
 package Shop; our ( $z, $t ); sub work { my $s = 0; $s += $_ for 1 .. 50; $s } my $o = bless [];
