@@ -73,11 +73,17 @@ static int belongs(pTHX_ sirius_reading *r, const COP *statement, const CV *sub)
     return its && root ? its == root : -1;
 }
 
-/* Whether a statement is in no sub and no text that was evaluated, as far as it is known */
+/* Whether a statement is one of the main program; while that is compiled, perl has none. */
 static bool is_of_main(pTHX_ sirius_reading *r, const COP *statement)
 {
+#if PERL_VERSION >= 26
     sirius_finding its = sirius_known_statement(aTHX_ r->known, statement);
-    return !its.root && !its.eval;
+    return its.main || !its.found;
+#else
+    PERL_UNUSED_CONTEXT;
+    (void)r, (void)statement;
+    return true;
+#endif
 }
 
 static bool has_left(const sirius_callframe *f)
@@ -218,8 +224,10 @@ static bool judge_variables(pTHX_ sirius_reading *r, const sirius_point *p, siri
         *j = (sirius_judgement){.from = first, .at = p->statement, .entering = true};
         return true;
     }
-    return own && (f->call != SIRIUS_CALL_SUB ||
-                   (belongs(aTHX_ r, p->statement, f->sub) < 0 && c->before.statement == c->after.statement &&
+    if (own && f->call != SIRIUS_CALL_SUB) /* what it has called may be over, and that statement be of it */
+        return !sirius_known_statement(aTHX_ r->known, p->statement).root ||
+               belongs(aTHX_ r, p->statement, f->sub) > 0;
+    return own && ((belongs(aTHX_ r, p->statement, f->sub) < 0 && c->before.statement == c->after.statement &&
                     c->before.variables == c->after.variables));
 }
 
@@ -337,19 +345,42 @@ void sirius_judge_steady(pTHX_ sirius_reading *r, sirius_judgement *j)
     *j = (sirius_judgement){.from = main.fresh || main.stale ? -1 : from, .at = at};
 }
 
-/* Leaves out what is behind the contexts in use and has not been called by them, or is over. */
+static void drop(sirius_calls *c, int n)
+{
+    c->n -= n;
+    memmove(c->frames, c->frames + n, (size_t)c->n * sizeof c->frames[0]);
+}
+
+/*
+ * Leaves out subs that have gone to one in C by goto: what they have left in their context looks as if they
+ * were called, until the next call. One that runs has its variables in use.
+ */
+static void drop_gone(pTHX_ sirius_reading *r)
+{
+    sirius_calls *c = r->now;
+    int n = 0;
+    for (int i = 0; i < c->n && c->frames[i].call == SIRIUS_CALL_SUB; i++) {
+        const sirius_callframe *f = &c->frames[i];
+        if (has_left(f))
+            continue;
+        if (f->over || !sirius_known_sub(aTHX_ r->known, f->sub).goes ||
+            has_pad(aTHX_ r, f, c->after.variables))
+            break;
+        n = i + 1;
+    }
+    drop(c, n);
+}
+
+/* Leaves out what is behind the contexts in use and has not been called by them. */
 static void drop_late(pTHX_ sirius_reading *r)
 {
     sirius_calls *c = r->now;
-    int keep = 0, over = 0;
-    while (keep < c->n && c->frames[keep].late)
-        keep++;
-    while (over < keep && !c->frames[over].again && !has_pad(aTHX_ r, &c->frames[over], c->after.variables))
-        over++;
-    while (keep > over && is_linked(aTHX_ r, keep - 1, 0) && is_there(aTHX_ r, &c->frames[keep - 1]))
-        keep--;
-    c->n -= keep;
-    memmove(c->frames, c->frames + keep, (size_t)c->n * sizeof c->frames[0]);
+    int n = 0;
+    while (n < c->n && c->frames[n].late)
+        n++;
+    while (n > 0 && is_linked(aTHX_ r, n - 1, 0) && is_there(aTHX_ r, &c->frames[n - 1]))
+        n--;
+    drop(c, n);
 }
 
 sirius_judgement sirius_judge(pTHX_ sirius_reading *r)
@@ -359,6 +390,7 @@ sirius_judgement sirius_judge(pTHX_ sirius_reading *r)
     for (int i = 0; i < c->n && i < SOON; i++) /* a closure may live for microseconds */
         sirius_known_sub(aTHX_ r->known, c->frames[i].sub);
     sirius_seams_count(&r->seams, c);
+    drop_gone(aTHX_ r);
     drop_late(aTHX_ r);
     sirius_seams_count_purposes(&r->seams, c);
     sirius_seams_hide(&r->seams, r->now);

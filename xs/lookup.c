@@ -8,9 +8,11 @@
 #include <string.h>
 
 enum {
-    KIDS_MAX = 64,     /* of an operation: its arguments */
-    CLIMB_MAX = 40000, /* operations between a statement and its sub: as 10,000 statements behind it have */
-    CLIMB_PAGES = 800,
+    KIDS_MAX = 64,   /* of an operation: its arguments */
+    SUB_MAX = 20000, /* operations of a sub that are looked at */
+    SUB_PAGES = 400,
+    CLIMB_MAX = 100000, /* operations between a statement and its sub */
+    CLIMB_PAGES = 3000, /* of their memory, of 1 us each: 7,000 long statements, or 25,000 short ones */
 };
 
 /* Each eval of a string has a number, by which equal stacks would differ */
@@ -80,6 +82,36 @@ static void add_beginning(pTHX_ pid_t pid, sr_buffer *text, const COP *at)
     text->end = text->from + before;
 }
 
+/* Whether there is a goto in it; or it has no end that is soon found */
+static bool has_goto(pid_t pid, const OP *root)
+{
+#if PERL_VERSION >= 26
+    UNOP op;
+    const OP *at = root;
+    sirius_window w;
+    sirius_window_open(&w, pid, SUB_PAGES);
+    for (int i = 0; i < SUB_MAX && sirius_window_copy(&w, &op, at, sizeof op); i++) {
+        if (op.op_type == OP_GOTO)
+            return true;
+        if (op.op_flags & OPf_KIDS && op.op_first) {
+            at = op.op_first;
+            continue;
+        }
+        while (!op.op_moresib && at != root && i++ < SUB_MAX) { /* up */
+            at = op.op_sibparent;
+            if (!sirius_window_copy(&w, &op, at, sizeof op))
+                return true;
+        }
+        if (at == root)
+            return false;
+        at = op.op_sibparent;
+    }
+#else
+    (void)pid, (void)root;
+#endif
+    return true;
+}
+
 void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, bool by_code, sirius_finding *f)
 {
     const XPVCV *body = &r->sub.body;
@@ -91,6 +123,7 @@ void sirius_lookup_sub(pTHX_ pid_t pid, sr_buffer *text, const sirius_raw *r, bo
         return;
     f->start = (const COP *)body->xcv_start_u.xcv_start;
     f->root = body->xcv_root_u.xcv_root;
+    f->goes = has_goto(pid, f->root);
     f->closure = f->found && is_anonymous(text, before);
     if (!f->closure)
         return;
@@ -114,9 +147,16 @@ static const OP *root_of(pid_t pid, const COP *statement, unsigned *type)
         if (!sirius_window_copy(&w, &op, at, sizeof op))
             return NULL;
         *type = op.op_type;
-        if (!op.op_sibparent)
+        const OP *up = op.op_sibparent;
+        if (!up && op.op_type == OP_SUBSTCONT) { /* the code of s///e, by which the substitution goes on */
+            LOGOP goes_on;
+            if (!sirius_window_copy(&w, &goes_on, at, sizeof goes_on))
+                return NULL;
+            up = goes_on.op_other;
+        }
+        if (!up)
             return at;
-        at = op.op_sibparent;
+        at = up;
     }
 #else
     (void)pid, (void)statement, (void)type;

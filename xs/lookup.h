@@ -27,6 +27,7 @@ typedef struct sirius_finding {
     bool xs;     /* of a sub: it is written in C */
     /* of a sub: it has none but where its code begins, as all subs of that code that have none */
     bool closure;
+    bool goes;        /* of a sub: it may leave by goto to another one */
     bool of_text;     /* of a sub like that: its code is a string that was evaluated */
     sirius_leaf leaf; /* of an operation: what it does that has a name of its own */
     PADOFFSET in_pad; /* of LEAF_SUB, LEAF_METHOD: where in the pad its glob or name is; 0: `at` */

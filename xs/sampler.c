@@ -247,6 +247,17 @@ static void leave_out(pTHX_ sirius_sampler *s, sirius_calls *c, SV *below)
     c->left_out = true;
 }
 
+/* Whether the operation that runs is one of the innermost frame; not if code in a pattern has not begun. */
+static bool has_operation(pTHX_ sirius_sampler *s, const sirius_judgement *j)
+{
+    const sirius_calls *c = s->read.now;
+    const sirius_point *p = j->within;
+    const sirius_callframe *f = j->from >= 0 && j->from < c->n ? &c->frames[j->from] : NULL;
+    bool in_pattern = f && (f->call == SIRIUS_CALL_REGEX || f->call == SIRIUS_CALL_REGEX_HERE);
+    return p && !(in_pattern && p->statement == f->called_at) &&
+           sirius_callsite_is(aTHX_ s->read.sites, s->read.known, p->statement, p->op);
+}
+
 /*
  * Tries once. 1: all of it is certain; 0: *j says how much, or nothing if from is -1; -1 with errno: not
  * readable
@@ -268,8 +279,7 @@ static int try(pTHX_ sirius_sampler *s, bool again, SV *below, sirius_judgement 
     s->read.last = s->read.now;
     s->read.now = spare;
     *j = sirius_judge(aTHX_ & s->read);
-    if (j->within &&
-        sirius_callsite_is(aTHX_ s->read.sites, s->read.known, j->within->statement, j->within->op)) {
+    if (has_operation(aTHX_ s, j)) {
         bool fresh = false;
         const sirius_calls *c = s->read.now;
         const sirius_leaf_at at = {.point = j->within,

@@ -480,17 +480,17 @@ static void compare_last(const sirius_snapshot *s, const PERL_CONTEXT *contexts,
             c->calls_at = last[i - inner].blk_oldcop;
 }
 
-/* Whether the call of `was` has been there, and was over when it was read again */
+/*
+ * Whether the call of `was` was over when it was read again. Not one that was left by goto to a sub in C: it
+ * stays in its context until the next call comes.
+ */
 static bool is_over(const PERL_CONTEXT *was, const PERL_CONTEXT *last)
 {
     return is_sub(was) && CxTYPE(last) == CXt_SUB && !last->blk_sub.cv &&
            last->blk_oldcop == was->blk_oldcop && last->blk_sub.retop == was->blk_sub.retop;
 }
 
-/*
- * What reading a context of the level on which perl is once more says. A sub that was left by goto to one in
- * C stays in its context until the next call comes, so one that was not in use before has to be so, or over.
- */
+/* What reading a context of the level on which perl is once more says of its call */
 static void look_again(const sirius_snapshot *s, const PERL_CONTEXT *contexts, I32 at, sirius_callframe *f)
 {
     const level *l = &s->levels[s->top];
@@ -498,9 +498,8 @@ static void look_again(const sirius_snapshot *s, const PERL_CONTEXT *contexts, I
     if (i < inner)
         return;
     const PERL_CONTEXT *was = &contexts[i], *last = &s->at[s->top].last[i - inner];
-    bool over = is_over(was, last);
-    f->again = !f->late || over || at <= s->at[s->top].info.si_cxix;
-    f->mixed = !over && !is_same_call(was, last);
+    f->over = is_over(was, last);
+    f->mixed = !f->over && !is_same_call(was, last);
 }
 #else
 static void compare_last(const sirius_snapshot *s, const PERL_CONTEXT *contexts, I32 top, sirius_calls *c)

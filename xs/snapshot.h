@@ -37,8 +37,8 @@ enum { SIRIUS_LEVEL_KINDS = 16 }; /* PERLSI_UNKNOWN, which is -1, and so on */
 typedef struct sirius_callframe { /* a frame of the stack */
     sirius_call call;
     int level;   /* PERLSI_SIGNAL and so on */
-    bool late;   /* it began while the stack was read, if it is one at all: goto leaves what looks like one */
-    bool again;  /* of a late one: when it was read again it was in use, or was over since */
+    bool late;   /* it began while the stack was read, if it is one at all */
+    bool over;   /* it was there, and was over when it was read again */
     bool mixed;  /* its context was that of another call when it was read again: this one may be of two */
     bool unsure; /* of a level: perl may have called for something else */
     bool hidden; /* of a level: it is not shown (seam.h) */

@@ -34,7 +34,7 @@ sub called_at {
 
 sub same_letter {
     my ($labels) = @_;
-    return "@$labels" =~ /::pick_(\w) .*::is_(\w) / && $1 ne $2 ? "pick_$1 > is_$2" : ();
+    return "@$labels" =~ /::pick_(\w)\b.*::is_(\w)\b/ && $1 ne $2 ? "pick_$1 > is_$2" : ();
 }
 
 # All lines are of the same ten
@@ -221,6 +221,28 @@ CODE
     [ 'a sub that was left by goto' => <<'CODE', sub { "@{ $_[0] }" =~ /(::work .*::left.*)/ ? $1 : () }, qr/CORE::join/ ],
 package Shop; use List::Util (); our ( $x, @big ); @big = 1 .. 300; sub left { goto &List::Util::sum }
 sub work { for (1) { for (1) { left(1) } } $x = join ',', @big for 1 .. 2000 } left(1); work() while 1;
+CODE
+    [ 'subs in turn, of which one leaves by goto' => <<'CODE', \&same_letter, qr/::is_a/ ],
+package Shop; use List::Util (); sub is_a { my $s = 0; $s += $_ for 1 .. 60; goto &List::Util::sum }
+sub is_b { my $s = 0; $s += $_ for 1 .. 60; $s }
+sub work { if ( $_[0] ) { is_a(1) } else { is_b(2) } 1 } sub pick_a { work(1); 1 } sub pick_b { work(0); 1 }
+while (1) { pick_a(); pick_b() }
+CODE
+    [ 'code in a pattern' => <<'CODE', sub { "@{ $_[0] }" =~ /(\(main program\) s:[12].*|\(regex code\) s:(?:1|\d+ CORE).*)/ ? $1 : () }, qr/\(regex code\) s:2/ ],
+#line 10 "s"
+package Shop; sub leaf { my $s = 0; $s += $_ for 1 .. 60; 1 }
+#line 20 "s"
+sub work { 'ab' =~ /a(?{ leaf(1) })b/; 1 }
+#line 30 "s"
+work() while 1;
+CODE
+    [ 'code of a substitution' => <<'CODE', sub { "@{ $_[0] }" =~ /(\(main program\) s:[12].*)/ ? $1 : () }, qr/::leaf/ ],
+#line 10 "s"
+package Shop; sub leaf { 1 }
+#line 20 "s"
+sub work { ( my $x = 'abcbcb' ) =~ s{b}{ my $y = leaf(1); my $z = leaf(2); $y }eg; 1 }
+#line 30 "s"
+work() while 1;
 CODE
     [ 'a tie and an overload in turn' => <<'CODE', \&same_kind, qr/\(tie\)/ ],
 package Shop; our ( $z, $t ); sub work { my $s = 0; $s += $_ for 1 .. 50; $s } my $o = bless [];
