@@ -513,6 +513,22 @@ static void look_again(const sirius_snapshot *s, const PERL_CONTEXT *contexts, I
 }
 #endif
 
+/*
+ * The contexts of a level lie in several lines of the CPU's memory, which another CPU hands over one by one:
+ * the outer ones may be of a call before. What calls a sub that has been there all the time is there as well.
+ */
+static void look_for_torn(sirius_calls *c)
+{
+    bool stays = false;
+    for (int i = 0; i < c->n && (i == 0 || !c->frames[i - 1].begins); i++) {
+        sirius_callframe *f = &c->frames[i];
+        if (f->call != SIRIUS_CALL_SUB || !f->sub)
+            continue;
+        f->torn = f->torn || (stays && f->mixed);
+        stays = stays || (!f->mixed && !f->over);
+    }
+}
+
 static void add_all(const sirius_snapshot *s, sirius_calls *c)
 {
     const PERL_CONTEXT *contexts = s->contexts;
@@ -552,6 +568,7 @@ static void add_all(const sirius_snapshot *s, sirius_calls *c)
         add_level(c, info->si_type, i > s->top || info->si_type == s->at[i].info.si_type);
         contexts += l->n;
     }
+    look_for_torn(c);
 }
 
 /*
