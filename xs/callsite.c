@@ -349,20 +349,24 @@ void sirius_callsite_learn(pTHX_ sirius_callsites *c, sirius_known *known, const
     s->learned[s->learns++ % LEARNED_MAX] = f->sub;
 }
 
-bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op)
+/* A question that needs no more than a yes; `otherwise`: the answer where there is no statement */
+static bool answer(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, what_at what,
+                   const OP *op, bool otherwise)
 {
     bool unknown;
-    const site *s = op ? get(aTHX_ c, known, statement, HAS, op, NULL, &unknown) : NULL;
-    return s && s->found;
+    const site *s = get(aTHX_ c, known, statement, what, op, NULL, &unknown);
+    return s ? s->found : unknown && otherwise;
+}
+
+bool sirius_callsite_is(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement, const OP *op)
+{
+    return op && answer(aTHX_ c, known, statement, HAS, op, false);
 }
 
 bool sirius_callsite_is_within(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement,
                                const COP *outer)
 {
-    bool unknown;
-    const site *s =
-        outer ? get(aTHX_ c, known, statement, IS_WITHIN, (const OP *)outer, NULL, &unknown) : NULL;
-    return s && s->found;
+    return outer && answer(aTHX_ c, known, statement, IS_WITHIN, (const OP *)outer, false);
 }
 
 bool sirius_callsite_evals(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)
@@ -376,9 +380,7 @@ bool sirius_callsite_evals(pTHX_ sirius_callsites *c, sirius_known *known, const
 
 bool sirius_callsite_sorts(pTHX_ sirius_callsites *c, sirius_known *known, const COP *statement)
 {
-    bool unknown;
-    const site *s = get(aTHX_ c, known, statement, SORTS, NULL, NULL, &unknown);
-    return s ? s->found : unknown;
+    return answer(aTHX_ c, known, statement, SORTS, NULL, true);
 }
 #else
 bool sirius_callsite_has(pTHX_ sirius_callsites *c, sirius_known *known, const sirius_callframe *f)

@@ -392,7 +392,6 @@ sirius_judgement sirius_judge(pTHX_ sirius_reading *r)
     sirius_seams_count(&r->seams, c);
     drop_gone(aTHX_ r);
     drop_late(aTHX_ r);
-    sirius_seams_count_purposes(&r->seams, c);
     sirius_seams_hide(&r->seams, r->now);
     int steady = steady_frames(r);
     j.whole = judge_statement(aTHX_ r, &c->after, &j) || judge_statement(aTHX_ r, &c->before, &j) ||

@@ -81,7 +81,7 @@ static int kind_of(const sirius_calls *c, int i)
     return kind < 0 || kind >= SIRIUS_LEVEL_KINDS ? 0 : kind;
 }
 
-void sirius_seams_count_purposes(sirius_seams *s, const sirius_calls *c)
+static void count_purposes(sirius_seams *s, const sirius_calls *c)
 {
     for (int i = 0; i < c->n; i++) {
         const sirius_callframe *f = &c->frames[i];
@@ -124,6 +124,7 @@ static bool has_purpose(sirius_seams *s, const sirius_calls *c, int i)
 
 void sirius_seams_hide(sirius_seams *s, sirius_calls *c)
 {
+    count_purposes(s, c);
     for (int i = 0; i < c->n; i++)
         if (is_level(c, i))
             c->frames[i].hidden = !has_purpose(s, c, i);

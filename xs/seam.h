@@ -30,13 +30,13 @@ typedef struct sirius_seams {
     sirius_purpose purposes[SIRIUS_PURPOSES];
 } sirius_seams;
 
-/*
- * For each stack that is read: what is outside of levels. Then, without frames that are not there: what for.
- */
+/* For each stack that is read: counts what is outside of levels. */
 void sirius_seams_count(sirius_seams *s, const sirius_calls *c);
-void sirius_seams_count_purposes(sirius_seams *s, const sirius_calls *c);
 
-/* Hides the levels of which it is not known what they are for. */
+/*
+ * The same, when only frames are left that are there: counts what levels are for, and hides those of which it
+ * is not known.
+ */
 void sirius_seams_hide(sirius_seams *s, sirius_calls *c);
 
 /* Whether what is outside of frame i, on another level, may be of another moment. */

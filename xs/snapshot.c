@@ -51,7 +51,7 @@ struct sirius_snapshot {
         PERL_CONTEXT inner[INNER]; /* of level 0: not used */
         char point[POINT_MAX];
         PERL_CONTEXT last[INNER];
-        PERL_SI info; /* once more: how many were in use, and what for */
+        PERL_SI info; /* once more: what the level is for */
     } at[ENDED + 1];
     PERL_CONTEXT far_last[CONTEXTS_MAX]; /* those further out of these levels, once more */
 };
